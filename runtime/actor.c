@@ -1,4 +1,5 @@
-/* Walks a schedule: one list of actions per rank, in the order that the compiler has proved free of deadlock. */
+/* Walks a schedule: the tasks of a rank, each an actor for a micro-batch, in the order that the compiler has proved free
+ * of deadlock. */
 #include "comm.h"
 
 void *rt_value(const Ctx *c, int value)
@@ -51,24 +52,30 @@ float *rt_packed(Ctx *c, const float *b, int64_t k, int64_t n, int64_t row, int6
 	return NULL;
 }
 
+/* Micro-batches of a step or of a batch of this program. */
+static int64_t micros(const Ctx *c)
+{
+	return c->kind == RT_TRAIN && c->program->microbatches > 1 ? c->program->microbatches : 1;
+}
+
+static int walk_task(Ctx *c, const RtSchedule *s, const RtTask *t)
+{
+	const RtActor *a = &s->actor[t->actor];
+	int code = 0, micro = micros(c) > 1 ? t->micro : -1;
+	c->micro = t->micro >= 0 ? t->micro : c->micro;
+	c->id = a->id;
+	c->changed += a->updates;
+	for (int i = a->from; i < a->to && !code; i++)
+		code = walk_segment(c, &s->segment[i], micro);
+	return code;
+}
+
 static int walk(Ctx *c, const RtSchedule *s)
 {
-	int code = 0, first = 0;
+	int code = 0;
 	c->micro = 0;
-	c->id = 0;
-	for (int i = 0; !code && i < s->nsegment; i++) {
-		if (i == s->from)
-			first = c->id;
-		if (i == s->to)
-			c->changed++;           /* parameters are updated from here on */
-		bool body = s->microbatches > 1 && i >= s->from && i < s->to;
-		code = walk_segment(c, &s->segment[i], body ? (int)c->micro : -1);
-		if (!code && i == s->to - 1 && c->micro + 1 < s->microbatches) {
-			c->micro++;
-			c->id = first;
-			i = s->from - 1;
-		}
-	}
+	for (int i = 0; !code && i < s->ntask; i++)
+		code = walk_task(c, s, &s->task[i]);
 	if (!code)
 		c->at = NULL;
 	return code;

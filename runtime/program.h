@@ -42,10 +42,21 @@ typedef struct RtSegment {
 	const int *value;
 } RtSegment;
 
-/* Actions are called a0, a1, ... by their index in the flat list.  Segments from .. to - 1 run once per micro-batch. */
+/* An actor: segments that always run together, for a micro-batch or once per step.  Actions are called a0, a1, ... by
+ * their index in the list of the role. */
+typedef struct RtActor {
+	const char *name;               /* "F1", "update" */
+	int from, to;                   /* segments from .. to - 1 */
+	int id;                         /* of its first action */
+	bool updates;                   /* it changes kept values */
+} RtActor;
+typedef struct RtTask { int actor, micro; } RtTask;     /* micro: the micro-batch; -1: once per step */
+
+/* What a rank does in a step: its tasks, in order. */
 typedef struct RtSchedule {
 	const RtSegment *segment; int nsegment;
-	int from, to, microbatches;
+	const RtActor *actor; int nactor;
+	const RtTask *task; int ntask;
 } RtSchedule;
 
 /* The programs over one set of parameters: a training step, the loss of a batch, the outputs. */

@@ -20,5 +20,5 @@ static const RtSegment step[] = {
 	{ step0, 1, 1, 0 }
 };
 extern const RtSchedule role0_step;
-const RtSchedule role0_step = { .segment = step, .nsegment = 0, .from = 0, .to = 0, .microbatches = 1 };
+const RtSchedule role0_step = { .segment = step };
 /*}*/

@@ -115,6 +115,7 @@ void report_print(const Emit *);                              /* prints it for t
 /* role.c: the tables of a role. */
 /* only the actions of its ranks, numbered in their order */
 Role role_own(const Emit *, const Role *);
+int  role_before(const Role *, int action);              /* how many of them come before an action of the list */
 /* adds the current program to those of the role; -1 after explaining */
 int  role_add(Emit *, const Role *);
 void role_write(Emit *);                                 /* writes all */

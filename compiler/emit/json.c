@@ -2,8 +2,9 @@
  *
  * One object: what the program is, the memory of a rank by class, every value (its number and name as in params.c and
  * buffers.c, shape, SBP, offset, bytes, lifetime) and every action of each program and role (its number as in
- * schedules, traces and messages, the line of the model it comes from, kernel, values read and written).  One value or
- * action a line.  Names are escaped as everywhere in a tree, so that all is ASCII. */
+ * schedules, traces and messages, the line of the model it comes from, kernel, values read and written), with the
+ * blocks that they form and the tasks of a step: a block and a micro-batch, -1 once per step.  One value or action a
+ * line.  Names are escaped as everywhere in a tree, so that all is ASCII. */
 #include "emit/emit.h"
 
 #include <inttypes.h>
@@ -98,10 +99,18 @@ static void print_action(const Emit *e, Text *t, const Action *a)
 static void print_role(const Emit *e, Text *t, const Role *all)
 {
 	Role own = role_own(e, all), *r = &own;
+	const Plan *p = e->plan;
 	text_add(t, "{ \"program\": \"%s\", \"role\": %d, \"ranks\": [", emit_program(e), r->id);
 	for (int i = 0; i < r->nrank; i++)
 		text_add(t, "%s%d", i ? ", " : "", r->rank[i]);
-	text_add(t, "], \"body\": [%d, %d], \"actions\": [\n", r->body, r->after);
+	text_add(t, "],\n\t\t\"blocks\": [");
+	for (int i = 0; i < p->nblock; i++)
+		text_add(t, "%s{ \"name\": \"%s\", \"from\": %d, \"to\": %d }", i ? ", " : "", p->block[i].name,
+			role_before(all, p->block[i].from), role_before(all, p->block[i].to));
+	text_add(t, "],\n\t\t\"tasks\": [");
+	for (int i = 0; i < all->ntask; i++)
+		text_add(t, "%s[\"%s\", %d]", i ? ", " : "", p->block[all->task[i].block].name, all->task[i].micro);
+	text_add(t, "], \"actions\": [\n");
 	for (int i = 0; i < r->nstep; i++) {
 		print_action(e, t, &r->step[i]);
 		text_add(t, i < r->nstep - 1 ? ",\n" : "\n");

@@ -426,36 +426,85 @@ static void print_values(const Sched *s, Text *t, const Row *row, const Repeat *
 	values_packed(t);
 }
 
-/* The repeats of a list; none crosses the ends of its body, which is repeats from .. to - 1. */
-static Repeat *stretches(const Sched *s, Arena *ar, const Role *role, const int *number, int n, int *count, int *from,
-	int *to)
+/* Whether a rank has an action in its list. */
+static bool does(const Action *a, int rank)
 {
-	/* then the body is the whole list */
-	bool once = s->e->plan->train.microbatches < 2 || s->e->now->kind != PROGRAM_STEP;
-	int cut[] = { 0, once ? 0 : role->body, once ? n : role->after, n };
-	Repeat *all = NULL;
-	*count = 0;
-	for (int i = 0; i < 3; i++) {
-		int k = 0;
-		Repeat *rep = cut[i] < cut[i + 1] ? blocks_find(ar, number + cut[i], cut[i + 1] - cut[i], &k) : NULL;
-		if (i)
-			*(i == 1 ? from : to) = *count;
+	if (a->channel >= 0)
+		return channel_joins(a, rank);
+	return !a->n || mesh_index(a->n->place->mesh, rank) >= 0;
+}
+
+int role_before(const Role *r, int action)
+{
+	int n = 0;
+	for (int i = 0; i < action; i++)
+		n += does(&r->step[i], r->rank[0]);
+	return n;
+}
+
+/* What a role runs of a block: actions from .. to - 1 of its own list, as segments first .. last - 1. */
+typedef struct Part { const Block *b; int from, to, first, last; } Part;
+
+/* The blocks that a role has an action or a task of, and the repeats of each: none crosses its ends. */
+static Repeat *stretches(const Sched *s, const Role *all, const int *number, int *count, Part *part, int *npart)
+{
+	const Plan *p = s->e->plan;
+	Arena *ar = s->e->tree.arena;
+	Repeat *list = NULL;
+	*count = *npart = 0;
+	for (int i = 0; i < p->nblock; i++) {
+		const Block *b = &p->block[i];
+		Part x = { .b = b, .from = role_before(all, b->from), .to = role_before(all, b->to), .first = *count };
+		int k = 0, task = 0;
+		while (task < all->ntask && all->task[task].block != i)
+			task++;
+		if (x.from == x.to && task == all->ntask)
+			continue;
+		Repeat *rep = x.from < x.to ? blocks_find(ar, number + x.from, x.to - x.from, &k) : NULL;
 		for (int j = 0; j < k; j++) {
-			rep[j].from += cut[i];
-			arena_push(ar, all, *count, rep[j]);
+			rep[j].from += x.from;
+			arena_push(ar, list, *count, rep[j]);
 		}
+		x.last = *count;
+		part[(*npart)++] = x;
 	}
-	return all;
+	return list;
+}
+
+static int part_of(const Part *part, const Block *b)
+{
+	int i = 0;
+	while (part[i].b != b)
+		i++;
+	return i;
+}
+
+/* The tables of actors and tasks. */
+static void print_tasks(const Sched *s, Text *t, const Role *all, const char *name, const Part *part, int npart)
+{
+	const Plan *p = s->e->plan;
+	size_t line = 0;
+	text_add(t, "static const RtActor %s_actors[] = {\n", name);
+	for (int i = 0; i < npart; i++)
+		text_add(t, "\t{ .name = \"%s\", .from = %d, .to = %d, .id = %d%s },\n", part[i].b->name, part[i].first,
+			part[i].last, part[i].from, part[i].b->kind == BLOCK_UPDATE ? ", .updates = true" : "");
+	text_add(t, "};\nstatic const RtTask %s_tasks[] = {\n", name);
+	for (int i = 0; i < all->ntask; i++)
+		values_pack(t, &line, arena_printf(s->e->tree.arena, "{ %d, %d },",
+			part_of(part, &p->block[all->task[i].block]), all->task[i].micro));
+	values_packed(t);
+	text_add(t, "};\n");
 }
 
 /* The tables of one list of actions; their names begin with `name`. */
-static int print_list(Sched *s, Text *t, const Role *role, const char *name, int *from, int *to, int *total)
+static int print_list(Sched *s, Text *t, const Role *all, const Role *role, const char *name)
 {
 	const Action *list = role->step;
 	int n = role->nstep;
 	Arena *ar = s->e->tree.arena;
 	Row *row = arena_array(ar, Row, n + 1);
-	int *number = arena_array(ar, int, n + 1), nrepeat = 0, nrow = 0;
+	int *number = arena_array(ar, int, n + 1), nrepeat = 0, nrow = 0, npart;
+	Part *part = arena_array(ar, Part, s->e->plan->nblock + 1);
 	Map seen;
 	map_init(&seen, ar);
 	for (int i = 0; i < n; i++) {
@@ -469,7 +518,7 @@ static int print_list(Sched *s, Text *t, const Role *role, const char *name, int
 			map_put(&seen, row[i].key, (void *)(intptr_t)++nrow);
 		number[i] = (int)(intptr_t)map_get(&seen, row[i].key);
 	}
-	Repeat *rep = stretches(s, ar, role, number, n, &nrepeat, from, to);
+	Repeat *rep = stretches(s, all, number, &nrepeat, part, &npart);
 	for (int k = 0; k < nrepeat; k++) {
 		const Repeat *r = &rep[k];
 		if (r->count > 1)
@@ -488,16 +537,11 @@ static int print_list(Sched *s, Text *t, const Role *role, const char *name, int
 	if (!nrepeat)
 		text_add(t, "\t{ 0 },\n");
 	text_add(t, "};\n");
-	*total = nrepeat;
+	print_tasks(s, t, all, name, part, npart);
+	text_add(t, "extern const RtSchedule role%d_%s;\nconst RtSchedule role%d_%s = {\n", all->id, name, all->id, name);
+	text_add(t, "\t.segment = %s, .nsegment = %d,\n\t.actor = %s_actors, .nactor = %d,\n", name, nrepeat, name, npart);
+	text_add(t, "\t.task = %s_tasks, .ntask = %d,\n};\n", name, all->ntask);
 	return 0;
-}
-
-/* Whether a rank has an action in its list. */
-static bool does(const Action *a, int rank)
-{
-	if (a->channel >= 0)
-		return channel_joins(a, rank);
-	return !a->n || mesh_index(a->n->place->mesh, rank) >= 0;
 }
 
 Role role_own(const Emit *e, const Role *r)
@@ -532,15 +576,7 @@ int role_add(Emit *e, const Role *all)
 	}
 	const char *name = emit_program(e);
 	text_add(&s->lists, "%s/* %s */\n", s->lists.n ? "\n" : "", about[e->now->kind]);
-	int from = 0, to = 0, total = 0;
-	int64_t microbatches = e->now->kind == PROGRAM_STEP &&
-		e->plan->train.microbatches ? e->plan->train.microbatches : 1;
-	if (print_list(s, &s->lists, r, name, &from, &to, &total))
-		return -1;
-	text_add(&s->lists, "extern const RtSchedule role%d_%s;\n", r->id, name);
-	text_add(&s->lists, "const RtSchedule role%d_%s = { .segment = %s, .nsegment = %d", r->id, name, name, total);
-	text_add(&s->lists, ", .from = %d, .to = %d, .microbatches = %" PRId64 " };\n", from, to, microbatches);
-	return 0;
+	return print_list(s, &s->lists, all, r, name);
 }
 
 void role_write(Emit *e)
