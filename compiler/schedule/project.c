@@ -45,7 +45,8 @@ static Keep keep_of(const Graph *g, const Value *v)
 	if (v->input)
 		return KEEP_INPUT;
 	bool sum = node_is(v->def, "sbpcc.Zeros");      /* over micro-batches */
-	return sum || text_ends(v->name, ".grad.micro") || (w && text_ends(v->name, ".grad")) ? KEEP_GRAD : KEEP_ACT;
+	bool term = text_ends(v->name, ".micro") && strstr(v->name, ".grad");
+	return sum || term || (w && text_ends(v->name, ".grad")) ? KEEP_GRAD : KEEP_ACT;
 }
 
 typedef struct Lives { int *last, *until; } Lives;              /* by id of a value: graph_lives */

@@ -11,6 +11,10 @@
  * of a step (@begin), and each run of the body adds x.micro to it.  Nodes on B run in the body if the body needs them,
  * else once.
  *
+ * A weight that several places of the model read has an accumulator per use (w.grad.use0, in the order of the graph),
+ * because each may be on another stage of a pipeline.  They are added after the body: nodes that grad_build_uses
+ * marked @update.
+ *
  * A loss is a sum divided by a count.  If the count is a constant, the loss is P, like the sum.  If it is not (ignored
  * labels), the loss f(s1, s2, ...) is known only after the body.  Then the backward pass of each sum s is built with
  * seed 1, and after accumulation its gradients are multiplied by df/ds. */
@@ -186,7 +190,7 @@ int microbatch_grad(Graph *g, int64_t microbatches, Value *loss, Value **want, i
 		return -1;
 	}
 	if (m.time[loss->id].kind != ALONG_AFTER)
-		return grad_build(g, loss, want, nwant, grad) || loss_scale_seed(scale, loss) ? -1 : 0;
+		return grad_build_uses(g, loss, want, nwant, grad) || loss_scale_seed(scale, loss) ? -1 : 0;
 	int n;
 	Value **term = terms(&m, loss, &n), **all = arena_array(g->scratch, Value *, nwant + n + 1),
 		**dall = arena_array(g->scratch, Value *, nwant + n + 1);
@@ -194,7 +198,7 @@ int microbatch_grad(Graph *g, int64_t microbatches, Value *loss, Value **want, i
 	memcpy(all, want, sizeof *want * (size_t)nwant);
 	for (int i = 0; i < n; i++)
 		all[nwant + i] = term[i];
-	if (grad_build(g, loss, all, nwant + n, dall))
+	if (grad_build_uses(g, loss, all, nwant + n, dall))
 		return -1;
 	for (int i = 0; i < nwant; i++)
 		grad[i] = loss_scale_up(scale, dall[i]);
@@ -202,7 +206,7 @@ int microbatch_grad(Graph *g, int64_t microbatches, Value *loss, Value **want, i
 		Value *seed = dall[nwant + i];
 		if (!seed)
 			continue;
-		if (grad_build(g, term[i], want, nwant, dterm) || loss_scale_seed(scale, term[i]))
+		if (grad_build_uses(g, term[i], want, nwant, dterm) || loss_scale_seed(scale, term[i]))
 			return -1;
 		for (int k = 0; k < nwant; k++) {
 			if (!dterm[k])
@@ -228,6 +232,8 @@ int microbatch_grad(Graph *g, int64_t microbatches, Value *loss, Value **want, i
 
 static void note(Node *n, const char *what)
 {
+	if (annot_find(n->annot, what))
+		return;
 	Annot *a = arena_new(n->graph->arena, Annot);
 	a->name = name_of(what);
 	if (annot_check(a, ON_NODE))
@@ -261,26 +267,56 @@ static Value *zeros(Graph *g, const Value *like, Loc loc, Name name)
 	return inline_append(g, n) ? NULL : v;
 }
 
-/* Adds up a P over all micro-batches.  The sum takes the name of the value; the term becomes NAME.micro. */
-static Value *accumulate(Graph *g, Value *v)
+static bool half(const Value *v)
 {
-	Name name = v->name;
+	return dtype_is_float(v->type->elem) && dtype_bits(v->type->elem) < 32;
+}
+
+/* What accumulation adds to the graph: nodes that each follow the node of their last operand, and nodes that begin the
+ * update. */
+typedef struct Sums { Node **add, **back; int nadd, nback; } Sums;
+
+static Value *cast(Graph *g, Loc loc, Value *v, DType to, const char *name)
+{
+	Value *out = graph_fresh(g, name);
+	char attr[32];
+	snprintf(attr, sizeof attr, "to=%d", (int)to);
+	return build(g, loc, "Cast", attr, 1, &out, 1, v);
+}
+
+/* Adds up a P over all micro-batches.  The sum takes the name of the value; the term becomes NAME.micro.  Half
+ * precision is added up in float. */
+static Value *accumulate(Graph *g, Value *v, Sums *s)
+{
+	Name name = v->name, from = v->def->from;
 	Loc loc = v->def->loc;          /* gradients have no place in the source */
-	bool output = v->output;
+	bool output = v->output, narrow = half(v);
 	graph_rename(g, v, name_fmt("%s.micro", name));
-	Value *old = zeros(g, v, loc, name_fmt("%s.sum", name)), *sum = graph_fresh(g, name);
-	if (!old || !build(g, loc, "Add", NULL, 1, &sum, 2, old, v))
+	Value *term = narrow ? cast(g, loc, v, DT_FLOAT, name_fmt("%s.wide", name)) : v;
+	Value *old = term ? zeros(g, term, loc, name_fmt("%s.sum", name)) : NULL;
+	Value *sum = graph_fresh(g, narrow ? name_fmt("%s.all", name) : name), *result = sum;
+	if (!old || !build(g, loc, "Add", NULL, 1, &sum, 2, old, term))
 		return NULL;
-	old->def->from = sum->def->from = v->def->from;
 	sum->into = old;
+	old->def->from = term->def->from = sum->def->from = from;
+	old->def->stage = term->def->stage = sum->def->stage = v->def->stage;
+	if (narrow) {
+		arena_push(g->scratch, s->add, s->nadd, term->def);
+		if (!(result = cast(g, loc, sum, v->type->elem, name)))
+			return NULL;
+		result->def->from = from;
+		note(result->def, "update");
+		arena_push(g->scratch, s->back, s->nback, result->def);
+	}
+	arena_push(g->scratch, s->add, s->nadd, sum->def);
 	for (int i = 0; i < g->nout && output; i++)
 		if (g->out[i] == v)
-			g->out[i] = sum;
-	sum->output = output;
+			g->out[i] = result;
+	result->output = output;
 	v->output = false;
 	if (g->model->plan->train.loss == v)
-		g->model->plan->train.loss = sum;
-	return sum;
+		g->model->plan->train.loss = result;
+	return result;
 }
 
 /* By node: does it run in the body?  Decided from the last node to the first. */
@@ -310,29 +346,43 @@ static int phase_of(const Node *n)
 	return microbatch_updates(n) ? 2 : 1;
 }
 
+enum { ADDED = 1, AN_ADD = 2 };
+
+static Node *last_operand(const Node *n)
+{
+	return n->in[n->nin - 1]->def;
+}
+
+/* Appends a node, and the sums that it is a term of. */
+static void put(Node **list, int *n, Node *at, const Sums *s)
+{
+	list[(*n)++] = at;
+	for (int k = 0; k < s->nadd && at->mark & ADDED; k++)
+		if (last_operand(s->add[k]) == at)
+			put(list, n, s->add[k], s);
+}
+
 /* Orders the nodes: begin, body, update, each in the order of the graph.  A term is added to its sum as soon as it is
  * computed. */
-static void order(Graph *g, Node **adds, int nadd)
+static void order(Graph *g, const Sums *s)
 {
-	enum { ADDED = 1, AN_ADD = 2 };
 	Node **list = arena_array(g->arena, Node *, g->nnode + 1);
 	int n = 0;
 	for (int i = 0; i < g->nnode; i++)
 		g->node[i]->mark = 0;
-	for (int i = 0; i < nadd; i++) {
-		adds[i]->mark |= AN_ADD;
-		adds[i]->in[1]->def->mark |= ADDED;
+	for (int i = 0; i < s->nback; i++)
+		s->back[i]->mark |= AN_ADD;
+	for (int i = 0; i < s->nadd; i++) {
+		s->add[i]->mark |= AN_ADD;
+		last_operand(s->add[i])->mark |= ADDED;
 	}
-	for (int phase = 0; phase < 3; phase++)
-		for (int i = 0; i < g->nnode; i++) {
-			Node *at = g->node[i];
-			if (at->mark & AN_ADD || phase != phase_of(at))
-				continue;
-			list[n++] = at;
-			for (int k = 0; k < nadd && at->mark & ADDED; k++)
-				if (adds[k]->in[1]->def == at)
-					list[n++] = adds[k];
-		}
+	for (int phase = 0; phase < 3; phase++) {
+		for (int i = 0; i < s->nback && phase == 2; i++)
+			list[n++] = s->back[i];
+		for (int i = 0; i < g->nnode; i++)
+			if (!(g->node[i]->mark & AN_ADD) && phase == phase_of(g->node[i]))
+				put(list, &n, g->node[i], s);
+	}
 	g->node = list;
 }
 
@@ -369,8 +419,12 @@ int microbatch_run(Graph *g)
 	for (int i = 0; i < g->nnode; i++)
 		if (microbatch_axis_find(&m, g->node[i]))
 			return -1;
-	for (int i = 0; i < g->nnode; i++)
-		draw_parts(&m, g->node[i]);
+	for (int i = 0; i < g->nnode; i++) {
+		Node *n = g->node[i];
+		if (microbatch_updates(n) && microbatch_axis_of(&m, n->out[0]).kind == ALONG_S)
+			annot_drop(&n->annot, "update");        /* of a value that was expanded to the batch */
+		draw_parts(&m, n);
+	}
 	for (int i = 1; i < g->nout; i++)
 		if (microbatch_axis_of(&m, g->out[i]).kind == ALONG_S) {
 			err_at(g->out[i]->loc,
@@ -380,8 +434,8 @@ int microbatch_run(Graph *g)
 		}
 	bool *body = bodies(&m);
 	Value **sum = arena_array(g->scratch, Value *, g->nvalue + 1);
-	Node **adds = NULL;
-	int nnode = g->nnode, nadd = 0;
+	Sums sums = { 0 };
+	int nnode = g->nnode;
 	for (int i = 0; i < nnode; i++) {
 		Node *n = g->node[i];
 		if (body[i])
@@ -391,22 +445,14 @@ int microbatch_run(Graph *g)
 			Value *v = n->in[k];
 			if (!v || microbatch_axis_of(&m, v).kind != ALONG_P || microbatch_axis_shape_only(n, k))
 				continue;
-			if (!sum[v->id]) {
-				if (!(sum[v->id] = accumulate(g, v)))
-					return -1;
-				arena_push(g->scratch, adds, nadd, sum[v->id]->def);
-			}
+			if (!sum[v->id] && !(sum[v->id] = accumulate(g, v, &sums)))
+				return -1;
 			n->in[k] = sum[v->id];
 		}
 	}
-	for (int i = 0; i < g->nout; i++) {
-		if (microbatch_axis_of(&m, g->out[i]).kind != ALONG_P)
-			continue;
-		Value *v = accumulate(g, g->out[i]);
-		if (!v)
+	for (int i = 0; i < g->nout; i++)
+		if (microbatch_axis_of(&m, g->out[i]).kind == ALONG_P && !accumulate(g, g->out[i], &sums))
 			return -1;
-		arena_push(g->scratch, adds, nadd, v->def);
-	}
-	order(g, adds, nadd);
+	order(g, &sums);
 	return 0;
 }

@@ -242,7 +242,7 @@ int microbatch_axis_find(Micro *m, Node *n)
 		return refuse(m, n);
 	if (has[ALONG_S])
 		return microbatch_axis_along(m, n);
-	if (has[ALONG_P] && !has[ALONG_AFTER] && (sums(m, n) || scales(m, n) || widens(n)))
+	if (has[ALONG_P] && !has[ALONG_AFTER] && !microbatch_updates(n) && (sums(m, n) || scales(m, n) || widens(n)))
 		microbatch_axis_results(m, n, ALONG_P);
 	else
 		microbatch_axis_results(m, n, has[ALONG_P] || has[ALONG_AFTER] ? ALONG_AFTER : ALONG_B);

@@ -380,6 +380,12 @@ static void fold_seed(Graph *g)
 	}
 }
 
+/* w.grad, or a term of it that has a name of its own, w.grad.use1 */
+static bool gradient_name(const char *name)
+{
+	return text_ends(name, ".grad") || strstr(name, ".grad.use");
+}
+
 /* Removes nodes that only copy, such as a ReduceTo to the shape that a value already has.  The name of a gradient
  * passes to the value that was copied, so that w.grad exists and can be pinned. */
 static void drop_copies(Graph *g, Value **grad, int ngrad)
@@ -407,7 +413,7 @@ static void drop_copies(Graph *g, Value **grad, int ngrad)
 		Name name = y->name;
 		by[y->id] = x;
 		y->def = NULL;
-		if (x->def && !text_ends(x->name, ".grad") && text_ends(name, ".grad")) {
+		if (x->def && !gradient_name(x->name) && gradient_name(name)) {
 			graph_rename(g, y, name_fmt("%s.same", name));
 			graph_rename(g, x, name);
 		}

@@ -56,6 +56,8 @@ int  sequence_resolve(Graph *, Node *);
 /* Appends nodes that compute d loss / d v for each wanted value; grad[i] is NULL where the loss does not depend on it.
  * The wanted values are independent variables, even where one of them is computed from another. */
 int grad_build(Graph *, Value *loss, Value **want, int nwant, Value **grad);
+/* The same for a step in micro-batches: the uses of a weight are added after the last one, by nodes marked @update. */
+int grad_build_uses(Graph *, Value *loss, Value **want, int nwant, Value **grad);
 
 /* eval.c: evaluates any Graph plainly. */
 typedef struct EvalOpts { bool wide; /* float16..float computed and stored as double */ } EvalOpts;

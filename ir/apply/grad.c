@@ -9,15 +9,25 @@
  * Pipelines run the two halves of an operator's backward pass separately, so each node is marked: @part(B) when
  * the gradient of something computed from the inputs needs it, @part(W) when only gradients of weights (or of
  * values computed from weights alone) do.  Where the model has stages, a node that makes both kinds becomes two,
- * each with the results of its half. */
+ * each with the results of its half.
+ *
+ * In micro-batches (grad_build_uses), the gradient of a value that is computed from weights alone is a sum over its
+ * uses, and each use may be on another stage of a pipeline.  A use is a place of the model that reads the value; the
+ * nodes of a lowered composite, or of an unrolled loop, are one use.  The terms of a use are added in every
+ * micro-batch.  The uses are added in the order of the graph, by nodes marked @update, which run once, on the sums over
+ * all micro-batches.  A cast of a weight is not a use, but passes the terms of its own uses on one by one. */
 #include "apply.h"
 
 #include <string.h>
 
+/* A term of a gradient, and where the value is read: the number of the node, its stage and place in the model. */
+typedef struct Term { Value *v; int at; Name use; } Term;
+
 typedef struct Back {
 	Graph *g;
+	bool uses;              /* gradients of values computed from weights alone are added by uses */
 	bool *need;             /* by value id: depends on a wanted value */
-	Value ***term;          /* by value id: the terms of its gradient */
+	Term **term;            /* by value id: the terms of its gradient */
 	int *nterm;
 	int nvalue;             /* ids below this existed before */
 	bool *want;             /* by value id: wanted */
@@ -101,9 +111,9 @@ static bool by_definition(const Node *n, void *arg)
 
 static void back_start(Back *b, Graph *g, Value **want, int nwant)
 {
-	*b = (Back){ .g = g, .nvalue = g->nvalue };
+	*b = (Back){ .g = g, .nvalue = g->nvalue, .uses = b->uses };
 	b->need = arena_array(g->scratch, bool, g->nvalue + 1);
-	b->term = arena_array(g->scratch, Value **, g->nvalue + 1);
+	b->term = arena_array(g->scratch, Term *, g->nvalue + 1);
 	b->nterm = arena_array(g->scratch, int, g->nvalue + 1);
 	b->want = arena_array(g->scratch, bool, g->nvalue + 1);
 	b->moving = arena_array(g->scratch, bool, g->nvalue + 1);
@@ -146,9 +156,9 @@ static bool old(const Back *b, const Value *v)
 	return v && v->id < b->nvalue;
 }
 
-static void give(Back *b, Value *v, Value *term)
+static void give(Back *b, Value *v, Term term)
 {
-	if (term && v && v->graph == b->g && v->id < b->nvalue && b->need[v->id])
+	if (term.v && v && v->graph == b->g && v->id < b->nvalue && b->need[v->id])
 		arena_push(b->g->scratch, b->term[v->id], b->nterm[v->id], term);
 }
 
@@ -161,6 +171,16 @@ static void note_part(Node *n, const char *which)
 	arena_push(n->graph->arena, a->arg, a->narg, arg);
 	if (annot_check(a, ON_NODE))
 		die("@part(%s) is refused", which);
+	annot_add(&n->annot, a);
+}
+
+static void note_update(Node *n)
+{
+	Annot *a = arena_new(n->graph->arena, Annot);
+
+	a->name = name_of("update");
+	if (annot_check(a, ON_NODE))
+		die("@update is refused");
 	annot_add(&n->annot, a);
 }
 
@@ -227,32 +247,88 @@ static void note_parts(Back *b, const Node *n, Value **din, int first, int new)
 	}
 }
 
+/* Is the gradient of v added by uses? */
+static bool by_uses(const Back *b, const Value *v)
+{
+	return b->uses && !b->moving[v->id];
+}
+
+/* a + b, for the gradient of v */
+static Value *plus(Back *b, const Value *v, Name name, Loc loc, Value *const term[2])
+{
+	Value *out = graph_fresh(b->g, name);
+
+	if (!build_list(b->g, loc, "Add", NULL, 1, &out, 2, term))
+		return NULL;
+	if (v->def)
+		inherit(out->def, v->def);
+	note_part(out->def, part_of(b, v) == PART_B ? "B" : "W");
+	return out;
+}
+
+static Name use_of(const Node *n, int at)
+{
+	if (!n->from && !n->loc.file)
+		return name_fmt("%d", at);
+	return name_fmt("%d %s", n->stage, n->from ? n->from : loc_text(n->loc));
+}
+
+/* Joins the terms of each use of v; the uses are then in the order of the graph. */
+static int join_uses(Back *b, const Value *v, Loc loc)
+{
+	Term *term = b->term[v->id];
+	int n = 0;
+
+	for (int i = 1; i < b->nterm[v->id]; i++)
+		for (int k = i; k > 0 && term[k - 1].at > term[k].at; k--) {
+			Term t = term[k];
+
+			term[k] = term[k - 1];
+			term[k - 1] = t;
+		}
+	for (int i = 0; i < b->nterm[v->id]; i++) {
+		int k = 0;
+
+		while (k < n && term[k].use != term[i].use)
+			k++;
+		if (k == n)
+			term[n++] = term[i];
+		else if (!(term[k].v = plus(b, v, name_fmt("%s.part", v->name), loc,
+			(Value *[2]){ term[k].v, term[i].v })))
+			return -1;
+	}
+	b->nterm[v->id] = n;
+	for (int i = 0; i < n && n > 1; i++)
+		if (strstr(term[i].v->name, ".part"))
+			graph_rename(b->g, term[i].v, name_fmt("%s.grad.use%d", v->name, i));
+	return 0;
+}
+
 /* The sum of the terms, named v.grad; NULL when there are none. */
 static Value *total(Back *b, Value *v, Loc loc)
 {
 	Value *sum = NULL;
-	int n = old(b, v) ? b->nterm[v->id] : 0;
+	bool uses = old(b, v) && by_uses(b, v);
 
-	if (n == 0)
+	if (!old(b, v) || b->nterm[v->id] == 0 || (uses && join_uses(b, v, loc) < 0))
 		return NULL;
+	int n = b->nterm[v->id];
 	for (int i = 0; i < n; i++) {
-		Value *p = b->term[v->id][i];
+		Value *p = b->term[v->id][i].v;
 
 		if (!sum) {
 			sum = p;
 			continue;
 		}
-		Value *out = i == n - 1 ? graph_fresh(b->g, name_fmt("%s.grad", v->name))
-		                        : graph_fresh(b->g, name_fmt("%s.part", v->name));
-		if (!(sum = build(b->g, loc, "Add", NULL, 1, &out, 2, sum, p)))
+		if (!(sum = plus(b, v, name_fmt(i == n - 1 ? "%s.grad" : "%s.part", v->name), loc,
+			(Value *[2]){ sum, p })))
 			return NULL;
-		if (v->def)
-			inherit(sum->def, v->def);
-		note_part(sum->def, part_of(b, v) == PART_B ? "B" : "W");
+		if (uses)
+			note_update(sum->def);
 	}
 	if (n == 1 && strstr(sum->name, ".part"))
 		graph_rename(b->g, sum, name_fmt("%s.grad", v->name));
-	b->term[v->id][0] = sum;
+	b->term[v->id][0].v = sum;
 	b->nterm[v->id] = 1;
 	return sum;
 }
@@ -300,9 +376,40 @@ static int no_gradient(Back *b, Node *n, Value *loss)
 	return -1;
 }
 
-static int step(Back *b, Node *n, Value *loss)
+/* The gradient of n from dout.  Its terms belong to the use of `term`, if given, else to n. */
+static int through(Back *b, Node *n, int at, Value **dout, const Term *term)
 {
-	Value **dout, **din;
+	Value **din = arena_array(b->g->scratch, Value *, n->nin + 1);
+	const Function *f = op_gradient(n->row);
+	int first = b->g->nnode, new = b->g->nvalue;
+	Term mine = { NULL, at, b->uses && !term ? use_of(n, at) : NULL };
+
+	for (int i = 0; i < n->nin && !f; i++)          /* a grad_fn fills in those that are set */
+		din[i] = wants(b, n, i) ? n->in[i] : NULL;
+	if ((f ? through_text(b, n, f, dout, din) : n->row->grad_fn(n, dout, din)) < 0)
+		return -1;
+	for (int i = first; i < b->g->nnode; i++)
+		inherit(b->g->node[i], n);
+	note_parts(b, n, din, first, new);
+	for (int i = 0; i < n->nin; i++)
+		if (din[i] && din[i] != n->in[i]) {
+			Term t = term ? *term : mine;
+
+			t.v = din[i];
+			give(b, n->in[i], t);
+		}
+	return 0;
+}
+
+/* A cast of a value computed from weights alone: its terms are cast one by one. */
+static bool passes_uses(const Back *b, const Node *n)
+{
+	return !strcmp(n->op, "Cast") && !*n->domain && by_uses(b, n->out[0]) && !b->want[n->out[0]->id];
+}
+
+static int step(Back *b, int at, Value *loss)
+{
+	Node *n = b->g->node[at];
 	bool flows = false, wanted = false;
 
 	for (int i = 0; i < n->nout; i++)
@@ -314,10 +421,19 @@ static int step(Back *b, Node *n, Value *loss)
 		return 0;
 	if (add_stash(b, n) < 0)
 		return -1;
-	dout = arena_array(b->g->scratch, Value *, n->nout + 1);
-	din = arena_array(b->g->scratch, Value *, n->nin + 1);
 	if (!differentiable(n->row))
 		return no_gradient(b, n, loss);
+	if (passes_uses(b, n)) {
+		Value *y = n->out[0];
+
+		if (join_uses(b, y, n->loc) < 0)
+			return -1;
+		for (int i = 0; i < b->nterm[y->id]; i++)
+			if (through(b, n, at, &b->term[y->id][i].v, &b->term[y->id][i]) < 0)
+				return -1;
+		return 0;
+	}
+	Value **dout = arena_array(b->g->scratch, Value *, n->nout + 1);
 	for (int i = 0; i < n->nout; i++) {
 		if (!old(b, n->out[i]))
 			continue;
@@ -325,24 +441,12 @@ static int step(Back *b, Node *n, Value *loss)
 		if (!dout[i] && floating(n->out[i]))
 			dout[i] = build(b->g, n->loc, "ZerosLike", NULL, 1, NULL, 1, n->out[i]);
 	}
-	const Function *f = op_gradient(n->row);
-	int first = b->g->nnode, new = b->g->nvalue;
-	for (int i = 0; i < n->nin && !f; i++)          /* a grad_fn fills in those that are set */
-		din[i] = wants(b, n, i) ? n->in[i] : NULL;
-	if ((f ? through_text(b, n, f, dout, din) : n->row->grad_fn(n, dout, din)) < 0)
-		return -1;
-	for (int i = first; i < b->g->nnode; i++)
-		inherit(b->g->node[i], n);
-	note_parts(b, n, din, first, new);
-	for (int i = 0; i < n->nin; i++)
-		if (din[i] && din[i] != n->in[i])
-			give(b, n->in[i], din[i]);
-	return 0;
+	return through(b, n, at, dout, NULL);
 }
 
-int grad_build(Graph *g, Value *loss, Value **want, int nwant, Value **grad)
+static int build_all(Graph *g, bool uses, Value *loss, Value **want, int nwant, Value **grad)
 {
-	Back b;
+	Back b = { .uses = uses };
 
 	back_start(&b, g, want, nwant);
 	if (inline_lower(g, by_definition, &b) < 0)
@@ -357,12 +461,22 @@ int grad_build(Graph *g, Value *loss, Value **want, int nwant, Value **grad)
 
 		if (!one)
 			return -1;
-		give(&b, loss, one);
+		give(&b, loss, (Term){ one, nnode, NULL });
 	}
 	for (int i = nnode; i-- > 0;)
-		if (step(&b, g->node[i], loss) < 0)
+		if (step(&b, i, loss) < 0)
 			return -1;
 	for (int i = 0; i < nwant; i++)
 		grad[i] = want[i]->id < b.nvalue ? total(&b, want[i], want[i]->loc) : NULL;
 	return 0;
+}
+
+int grad_build(Graph *g, Value *loss, Value **want, int nwant, Value **grad)
+{
+	return build_all(g, false, loss, want, nwant, grad);
+}
+
+int grad_build_uses(Graph *g, Value *loss, Value **want, int nwant, Value **grad)
+{
+	return build_all(g, true, loss, want, nwant, grad);
 }
