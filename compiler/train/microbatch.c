@@ -408,6 +408,31 @@ static void draw_parts(Micro *m, Node *n)
 	node_attr_add(n, name_of("times"), AT_INT)->u.i = m->microbatches;
 }
 
+/* A ReduceTo that sums nothing and is not a term of a sum is a copy. */
+static void drop_copies(Micro *m)
+{
+	Graph *g = m->g;
+	int keep = 0;
+	for (int i = 0; i < g->nnode; i++) {
+		Node *n = g->node[i];
+		bool copy = node_is(n, "sbpcc.ReduceTo") && type_equal(n->in[0]->type, n->out[0]->type) &&
+			microbatch_axis_of(m, n->out[0]).kind != ALONG_P && !n->out[0]->output && !n->out[0]->into;
+		if (!copy) {
+			g->node[keep++] = n;
+			continue;
+		}
+		Value *x = n->in[0], *y = n->out[0];
+		Name name = y->name;
+		graph_replace(g, y, x);
+		y->def = NULL;
+		if (x->def && !text_ends(x->name, ".grad") && text_ends(name, ".grad")) {
+			graph_rename(g, y, name_fmt("%s.same", name));
+			graph_rename(g, x, name);
+		}
+	}
+	g->nnode = keep;
+}
+
 int microbatch_run(Graph *g)
 {
 	int64_t microbatches = g->model->plan->train.microbatches;
@@ -425,6 +450,7 @@ int microbatch_run(Graph *g)
 			annot_drop(&n->annot, "update");        /* of a value that was expanded to the batch */
 		draw_parts(&m, n);
 	}
+	drop_copies(&m);
 	for (int i = 1; i < g->nout; i++)
 		if (microbatch_axis_of(&m, g->out[i]).kind == ALONG_S) {
 			err_at(g->out[i]->loc,

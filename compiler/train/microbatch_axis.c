@@ -154,9 +154,21 @@ static bool reshaped(Micro *m, Node *n)
 	return false;
 }
 
+/* The result of a ReduceTo has the shape of its second operand.  If that is not longer in the whole batch, the batch
+ * axis is summed.  Shapes do not say so when a micro-batch is one sample. */
+static bool reduced(Micro *m, Node *n)
+{
+	if (!node_is(n, "sbpcc.ReduceTo") || microbatch_axis_of(m, n->in[0]).kind != ALONG_S ||
+		microbatch_axis_of(m, n->in[1]).kind != ALONG_B ||
+		whole_batch_axis(m->g, n->in[1], m->microbatches) >= 0)
+		return false;
+	m->time[n->out[0]->id] = (Along){ ALONG_P, 0 };
+	return true;
+}
+
 int microbatch_axis_along(Micro *m, Node *n)
 {
-	if (reshaped(m, n))
+	if (reshaped(m, n) || reduced(m, n))
 		return 0;
 	FactorRule *r = factor_rule(n, m->g->scratch);
 	/* the second operand has the shape of the result */
@@ -249,10 +261,15 @@ int microbatch_axis_find(Micro *m, Node *n)
 	return 0;
 }
 
+int64_t microbatch_rows(const Graph *g)
+{
+	return g->nin && g->in[0]->type->ndim > 0 ? g->in[0]->type->dim[0] : 0;
+}
+
 void microbatch_axis_sources(Micro *m)
 {
 	const Graph *g = m->g;
-	m->rows = g->nin && g->in[0]->type->ndim > 0 ? g->in[0]->type->dim[0] : 0;
+	m->rows = microbatch_rows(g);
 	for (int i = 0; i < g->nin; i++) {
 		const Type *t = g->in[i]->type;
 		if (!g->in[i]->init && t && t->ndim > 0 && t->dim[0] == m->rows)

@@ -387,8 +387,9 @@ static bool gradient_name(const char *name)
 }
 
 /* Removes nodes that only copy, such as a ReduceTo to the shape that a value already has.  The name of a gradient
- * passes to the value that was copied, so that w.grad exists and can be pinned. */
-static void drop_copies(Graph *g, Value **grad, int ngrad)
+ * passes to the value that was copied, so that w.grad exists and can be pinned.  If a micro-batch is one sample, a
+ * ReduceTo may be a sum over the batch although the shapes are equal: microbatch_run decides. */
+static void drop_copies(Graph *g, bool sample, Value **grad, int ngrad)
 {
 	Value **by = arena_array(g->scratch, Value *, g->nvalue + 1);
 	int keep = 0, nvalue = g->nvalue;
@@ -404,7 +405,8 @@ static void drop_copies(Graph *g, Value **grad, int ngrad)
 			n->out[0]->def = NULL;
 			continue;
 		}
-		bool like = !strcmp(n->op, "ReduceTo") || !strcmp(n->op, "LikeShape") || !strcmp(n->op, "CastLike");
+		bool like = (!strcmp(n->op, "ReduceTo") && !sample) || !strcmp(n->op, "LikeShape") ||
+			!strcmp(n->op, "CastLike");
 		if (!like || n->out[0]->output || !type_equal(n->in[0]->type, n->out[0]->type)) {
 			g->node[keep++] = n;
 			continue;
@@ -570,7 +572,7 @@ static int build_training(Graph *g, Training *t)
 	} else if (grad_build(g, loss, param, np, grad) || loss_scale_seed(scale, loss)) {
 		return -1;
 	}
-	drop_copies(g, grad, np);
+	drop_copies(g, t->microbatches > 1 && microbatch_rows(g) == 1, grad, np);
 	if (loss_scale_gradients(scale, param, grad, np))
 		return -1;
 	for (int i = 0; i < np; i++) {

@@ -15,7 +15,7 @@
  * uses, and each use may be on another stage of a pipeline.  A use is a place of the model that reads the value; the
  * nodes of a lowered composite, or of an unrolled loop, are one use.  The terms of a use are added in every
  * micro-batch.  The uses are added in the order of the graph, by nodes marked @update, which run once, on the sums over
- * all micro-batches.  A cast of a weight is not a use, but passes the terms of its own uses on one by one. */
+ * all micro-batches.  A Cast or Expand of a weight is not a use, but passes the terms of its own uses on. */
 #include "apply.h"
 
 #include <string.h>
@@ -401,10 +401,11 @@ static int through(Back *b, Node *n, int at, Value **dout, const Term *term)
 	return 0;
 }
 
-/* A cast of a value computed from weights alone: its terms are cast one by one. */
+/* A cast of a value computed from weights alone: its terms are cast one by one, because sums are in full precision.  An
+ * Expand to the batch: its terms are slices of the batch until they are reduced. */
 static bool passes_uses(const Back *b, const Node *n)
 {
-	return !strcmp(n->op, "Cast") && !*n->domain && by_uses(b, n->out[0]) && !b->want[n->out[0]->id];
+	return (node_is(n, "Cast") || node_is(n, "Expand")) && by_uses(b, n->out[0]) && !b->want[n->out[0]->id];
 }
 
 static int step(Back *b, int at, Value *loss)

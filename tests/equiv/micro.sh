@@ -1,6 +1,6 @@
 # A step in 2, 4 or 8 micro-batches has the losses of a step in one: in the reference evaluator to 1e-6, for every
 # example and for losses whose count is known only at the end; and in programs of one and two ranks.
-for f in "$HERE/micro.ir" "$HERE/counts.ir" "$HERE/same-number.ir" "$ROOT"/examples/*.ir; do
+for f in "$HERE/micro.ir" "$HERE/counts.ir" "$HERE/same-number.ir" "$HERE/tied.ir" "$ROOT"/examples/*.ir; do
 	name=$(basename "$f" .ir) why=''
 	[ "$name" = resnet ] && continue        # has statistics of the batch
 	for m in 8 4 2 1; do
@@ -23,7 +23,7 @@ done
 agree() { # what, file: as the evaluator with the whole batch
 	paste 8.txt "$2" | awk '{ d = $4 - $8; if (d < 0) d = -d; if (d > 1e-5 * $4) { print " step " $2 ": " $4 " and " $8; bad = 1 } n++ } END { exit bad || n != 3 }' >why && echo "ok $1" || { echo "not ok $1: losses differ" && cat why; }
 }
-for f in "$HERE/micro.ir" "$HERE/counts.ir" "$ROOT/examples/gpt.ir"; do
+for f in "$HERE/micro.ir" "$HERE/counts.ir" "$HERE/tied.ir" "$ROOT/examples/gpt.ir"; do
 	name=$(basename "$f" .ir)
 	"$PLAIN/test-equiv-evaluator" "$f" 3 'batch: 8, data: points(classes: 2)' | grep -o '^step *[0-9]* *loss [^ ]*' >8.txt || exit 1
 	for ranks in 1 2; do
