@@ -20,6 +20,12 @@ static const Option options[] = {
 	  .help = "write the program into DIR (also -o DIR)" },
 	{ .name = "ranks", .arg = "N", .kind = NUMBER, .to = &opt.ranks, .low = 1, .high = 65536,
 	  .help = "spread the training step over N ranks; without @mesh, they are a mesh of one axis, called ranks" },
+	{ .name = "stages", .arg = "N", .kind = NUMBER, .to = &opt.stages, .low = 1, .high = 65536,
+	  .help = "cut the model into a pipeline of N stages of about equal time; without @mesh, the ranks are as many "
+		"groups, or fewer, each with several stages" },
+	{ .name = "schedule", .arg = "NAME|FILE.csv", .kind = TEXT, .to = &opt.schedule,
+	  .help = "the order in which stages run micro-batches: gpipe, 1f1b, pe, zb-h1, zb-h2, interleaved, zb-v, "
+		"v-half, v-min, dualpipev, or a schedule of PyTorch" },
 	{ .name = "deterministic", .arg = "any-ranks[:N]", .kind = FUNCTION, .set = set_deterministic,
 	  .help = "sums in N chunks (default 8), a power of two: 1, 2, 4 .. N ranks give the same bits" },
 	{ .name = "machine", .arg = "FILE|NAME", .kind = TEXT, .to = &opt.machine,
@@ -301,6 +307,7 @@ static int annotate(Model *m)
 	if (opt.train && parse_train(opt.train, m))
 		return -1;
 	mesh_default(m);
+	stages_default(m);
 	if (opt.explain && *opt.explain)
 		explain_read(m, opt.explain);
 	bool as_written = opt.print || opt.print_io || opt.write || opt.infer;

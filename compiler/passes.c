@@ -9,7 +9,8 @@
 /* Nodes of the backward pass inherit the placements of the model, so these are set before the nodes are made. */
 static int placed_train(Graph *g)
 {
-	return (!options_done(g->model, "train") && places_spread(g)) || train_run(g) ? -1 : 0;
+	bool fresh = !options_done(g->model, "train");
+	return (fresh && (stages_spread(g) || places_spread(g))) || train_run(g) ? -1 : 0;
 }
 
 static const Pass passes[] = {

@@ -235,6 +235,10 @@ int emit_run(Graph *g)
 	Model *m = g->model;
 	if (m->main || (!opt.out && !opt.change.made))
 		return 0;
+	if (m->plan->nqueue) {
+		err_at(annot_find(m->annot, "pipeline")->loc, "programs of pipelines are not written yet");
+		return -1;
+	}
 	Emit e = { .g = g, .plan = m->plan, .tree = { .arena = g->scratch },
 		.target = m->plan->main->cuda ? TARGET_CUDA : TARGET_C };
 	uint64_t hash;

@@ -18,7 +18,8 @@
 
 #include "ir.h"
 
-typedef enum { BLOCK_BEGIN, BLOCK_BODY, BLOCK_LOAD, BLOCK_F, BLOCK_R, BLOCK_B, BLOCK_W, BLOCK_BW, BLOCK_UPDATE } BlockKind;
+typedef enum { BLOCK_BEGIN, BLOCK_BODY, BLOCK_LOAD, BLOCK_F, BLOCK_R, BLOCK_B, BLOCK_W, BLOCK_BW,
+	BLOCK_UPDATE } BlockKind;
 
 /* ---- a pipeline as numbers ---- */
 

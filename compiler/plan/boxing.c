@@ -109,6 +109,27 @@ static Value *new_copy(Graph *g, const Value *v, const Sbp *s, Place *place, Loc
 	return out;
 }
 
+/* In a pipeline, whether a transfer between stages moves the same in every micro-batch: it is done once per step. */
+static bool every_step(const Graph *g, const Value *in, const Value *out)
+{
+	const Node *d = in->def;
+	while (d && kernel_transfer(d) && !microbatch_begins(d) && !microbatch_updates(d) && d->in[0]->def)
+		d = d->in[0]->def;
+	return g->model->plan->stages && in->place->mesh != out->place->mesh &&
+		(d ? microbatch_begins(d) || (kernel_transfer(d) && d->in[0]->param) : in->param);
+}
+
+static void inherit_stage(Graph *g, Node *n, const Node *by)
+{
+	const Annot *a = annot_find(by->annot, "stage");
+	n->stage = by->stage;
+	if (!a)
+		return;
+	Annot one = *a;
+	one.next = NULL;
+	annot_add(&n->annot, annot_copy(g->arena, &one));
+}
+
 static void put(Graph *g, Node *n, Value *in, Value *out, const Cause *c)
 {
 	node_in(n, in);
@@ -116,7 +137,12 @@ static void put(Graph *g, Node *n, Value *in, Value *out, const Cause *c)
 	n->place = out->place;
 	places_note(g, n);
 	n->from = c->from;
-	microbatch_inherit(n, c->by);
+	if (every_step(g, in, out) && !microbatch_updates(c->by))
+		microbatch_begin(n);
+	else
+		microbatch_inherit(n, c->by);
+	if (n->place->mesh == c->by->place->mesh)
+		inherit_stage(g, n, c->by);
 	if (inline_append(g, n))
 		die("boxing %s", in->name);
 }
@@ -175,7 +201,7 @@ static bool parameter(const Value *v)
 
 static bool may_share(const Value *v, const Copy *c, const Node *by)
 {
-	return !parameter(v) || c->back == backward(by);
+	return !parameter(v) || c->back == backward(by) || (c->v->def && microbatch_begins(c->v->def));
 }
 
 static Value *copy_as(Boxing *b, const Value *v, const Sbp *to, const Place *place, const Node *by)
@@ -225,6 +251,12 @@ static bool overlaps(const Value *v)
 	return false;
 }
 
+/* In a pipeline, whether a copy is on a third stage: values are not passed on from stage to stage. */
+static bool elsewhere(const Boxing *b, const Value *v, const Value *copy, const Place *to)
+{
+	return b->g->model->plan->stages && copy->place->mesh != v->place->mesh && copy->place->mesh != to->mesh;
+}
+
 /* The value in this SBP and placement: itself, an existing copy, or the end of a new route. */
 static Value *boxed(Boxing *b, Value *v, const Sbp *to, Place *place, const Cause *c)
 {
@@ -234,7 +266,7 @@ static Value *boxed(Boxing *b, Value *v, const Sbp *to, Place *place, const Caus
 	from = v;
 	const BoxingRoute *r = way(from, to, place);
 	for (const Copy *k = map_get(&b->copies, v); k; k = k->next) {
-		if (!may_share(v, k, c->by) || overlaps(k->v))
+		if (!may_share(v, k, c->by) || overlaps(k->v) || elsewhere(b, v, k->v, place))
 			continue;
 		const BoxingRoute *other = way(k->v, to, place);
 		if (other->seconds < r->seconds) {

@@ -132,7 +132,7 @@ static int count_ranks(Model *m, const Plan *p)
 	return n;
 }
 
-/* Adds @mesh for a mesh of one axis to a model that does not declare it, so that a dump contains it. */
+/* Adds @mesh to a model that does not declare it, so that a dump contains it. */
 static void declare(Model *m, const Mesh *h)
 {
 	for (const Annot *a = m->annot; a; a = a->next)
@@ -141,8 +141,10 @@ static void declare(Model *m, const Mesh *h)
 	Annot *a = arena_new(&m->arena, Annot);
 	Arg name = { .kind = ARG_WORD, .s = h->name };
 	Arg kind = { .kind = ARG_WORD, .s = name_of(h->cuda ? "cuda" : "cpu") };
-	Arg shape = { .kind = ARG_LIST }, size = { .kind = ARG_INT, .i = h->nrank, .f = h->nrank };
-	arena_push(&m->arena, shape.arg, shape.narg, size);
+	Arg shape = { .kind = ARG_LIST };
+	for (int k = 0; k < h->ndim; k++)
+		arena_push(&m->arena, shape.arg, shape.narg, ((Arg){ .kind = ARG_INT, .i = h->dim[k],
+			.f = h->dim[k] }));
 	a->name = name_of("mesh");
 	arena_push(&m->arena, a->arg, a->narg, name);
 	arena_push(&m->arena, a->arg, a->narg, kind);
@@ -182,10 +184,23 @@ static Mesh *find_world(Model *m, Plan *p, int nrank)
 	return h;
 }
 
+/* With --stages=N the first axis is that of the pipeline: N ranks, or, where there are fewer, or several stages are
+ * for each (a V), as many as divide N. */
 void mesh_default(Model *m)
 {
-	if (opt.ranks && !annot_find(m->annot, "mesh"))
-		declare(m, line_of(m, "ranks", opt.target == TARGET_CUDA, (int)opt.ranks));
+	const PipeSchedule *s = opt.schedule ? schedules_find(opt.schedule) : NULL;
+	if (!opt.ranks || annot_find(m->annot, "mesh"))
+		return;
+	Mesh *h = line_of(m, "ranks", opt.target == TARGET_CUDA, (int)opt.ranks);
+	int64_t line = opt.stages / (s && s->chunks > 1 ? s->chunks : 1);
+	if (line > opt.ranks)
+		line = opt.ranks;
+	if (line > 0 && line < opt.ranks && opt.ranks % line == 0) {
+		h->ndim = 2;
+		h->dim[0] = (int)line;
+		h->dim[1] = (int)(opt.ranks / line);
+	}
+	declare(m, h);
 }
 
 /* A program is for one kind of device: that of --target, if it is given. */

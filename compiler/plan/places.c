@@ -8,7 +8,8 @@
  *     placements are written as @on, which the nodes of the backward pass, of recomputation and of the other programs
  *     inherit.
  *   - When the plan is made (places_find) a node that the training pass added is placed with the storage that it
- *     updates, else with its large operands; the state of an optimizer is placed with its parameter.  Scalars that
+ *     updates, else with its large operands; the state of an optimizer is placed with its parameter.  A sum over
+ *     micro-batches is placed with what is added to it.  Scalars that
  *     belong to no mesh, such as the learning rate and the norm of all gradients, and values that a program reports are
  *     on the mesh of all ranks.
  *
@@ -258,11 +259,29 @@ static void hold(Value *v, Place *at)
 		v->place = at;
 }
 
+/* A sum over micro-batches begins as zeros, which are placed with the first value that is added. */
+static bool begins_sum(const Node *n)
+{
+	return node_is(n, "sbpcc.Zeros") && !given_on(n);
+}
+
+static void place_sum(const Node *n)
+{
+	for (int i = 0; i < n->nout; i++) {
+		Value *v = n->out[i] ? n->out[i]->into : NULL;
+		if (v && v->def && begins_sum(v->def) && !v->place)
+			v->def->place = v->place = n->place;
+	}
+}
+
 static void place_node(Graph *g, Plan *p, Node *n, Place *all)
 {
 	const Arg *on = given_on(n);
 	Place *at = on ? place_at(g, p, on) : updates(n);
+	if (begins_sum(n) && p->stages)
+		return;
 	n->place = at ? at : beside(n, all);
+	place_sum(n);
 	for (int i = 0; i < n->nin; i++)
 		if (leaf(g, n->in[i]))
 			hold(n->in[i], n->place);
@@ -319,8 +338,13 @@ int places_find(Graph *g, Plan *own)
 		}
 		for (int i = 0; i < g->nnode; i++) {
 			g->node[i]->mark = i;
-			place_node(g, p, g->node[i], all);
+			g->node[i]->place = NULL;
 		}
+		for (int i = 0; i < g->nnode; i++)
+			place_node(g, p, g->node[i], all);
+		for (int i = 0; i < g->nnode; i++)
+			if (!g->node[i]->place)
+				g->node[i]->place = all;
 		for (int i = 0; i < g->nvalue; i++)
 			hold(g->value[i], first);
 		write_down(g);

@@ -119,16 +119,23 @@ static int solve_each(Graph *g, Plan *p)
 	return bad;
 }
 
-/* Reports annotations that no pass honours.  A dump keeps them, so there is no warning then. */
-static void check_stages(const Graph *g)
+/* @stage needs ranks to run on. */
+static int check_stages(const Graph *g)
 {
 	const Annot *a = NULL;
 	for (int i = 0; i < g->nnode && !a; i++)
 		a = annot_find(g->node[i]->annot, "stage");
-	if (a && !g->model->main && !opt.dump_after)
-		warn_at(a->loc,
-			"@stage is not honoured: there are no pipelines yet, so stages run one after the other; "
-			"@on says which ranks run a node");
+	if (!a || g->model->plan->stages || g->model->main)
+		return 0;
+	if (g->model->plan->world->nrank == 1) {
+		if (!opt.dump_after)
+			warn_at(a->loc, "@stage has no effect: there is one rank");
+		return 0;
+	}
+	err_at(a->loc,
+		"@stage needs a pipeline: write @pipeline(axis: 0), and the first axis of the mesh enumerates its "
+		"ranks");
+	return -1;
 }
 
 int plan_prepare(Graph *g)
@@ -137,9 +144,11 @@ int plan_prepare(Graph *g)
 	if (p->main)
 		return 0;
 	programs_pin(g->model);
-	check_stages(g);
-	if (check_static(g) || any_ranks_read(g->model) || mesh_read(g->model, p) ||
-		device_read(opt.machine, p->main) || places_find(g, p))
+	if (check_static(g) || any_ranks_read(g->model) || mesh_read(g->model, p) || stages_read(g->model, p) ||
+		check_stages(g) || device_read(opt.machine, p->main))
+		return -1;
+	stages_updates(g);
+	if (places_find(g, p))
 		return -1;
 	if (opt.chunks && p->main->cuda && !kernel_any_has(TARGET_CUDA, KERNEL_CHUNKS)) {
 		err_at(p->main->loc, "--deterministic=any-ranks: the kernels of CUDA do not sum in chunks");

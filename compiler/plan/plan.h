@@ -8,6 +8,7 @@
 #define SBPCC_PLAN_H
 
 #include "front/front.h"
+#include "lanes/lanes.h"
 
 typedef struct Sbp Sbp;
 
@@ -41,6 +42,18 @@ void places_new(Graph *);                                    /* new nodes take t
 void places_note(Graph *, Node *);                           /* its placement as an annotation */
 bool places_here(const Value *, const Mesh *);               /* it is computed and held on this mesh */
 bool places_apart(const Place *, const Place *);             /* they have no rank in common */
+
+/* stages.c: the stages of a pipeline. */
+struct Stages {
+	Pipeline pipe;                  /* its ranks are the coordinates of the axis; times are not known yet */
+	int axis;                       /* of the main mesh */
+	const PipeSchedule *schedule;   /* NULL: the order of csv, or that of the solver */
+	PipeCsv *csv;
+};
+void stages_default(Model *);                                /* --stages=N without @pipeline */
+int  stages_spread(Graph *);                                 /* before the backward pass: writes @stage and @on */
+int  stages_read(Model *, Plan *);                           /* Plan.stages, from @pipeline; -1 after explaining */
+void stages_updates(Graph *);                                /* what runs once, after the micro-batches */
 
 /* device.c: performance of devices and links, from --machine or a preset; all costs are computed from it. */
 typedef struct Wire { double latency, bytes; } Wire;         /* seconds before the first byte; bytes per second */

@@ -116,7 +116,7 @@ static void wait_for_others(Graph *g, const Plan *p, Joined *j, const Action *a)
 		close_at(g, j, j->nopen - 1);
 }
 
-/* Actions lo .. hi - 1, which run the same number of times. */
+/* Actions lo .. hi - 1, which are one block. */
 static void section(Graph *g, const Plan *p, Action *list, int lo, int hi, Joined *j)
 {
 	int first = lo + (lo < hi && list[lo].kind == ACT_LOAD);        /* which stays where it is */
@@ -138,16 +138,12 @@ void bucket_role(Graph *g, Role *r)
 {
 	const Plan *p = g->model->plan;
 	Joined j = { 0 };
-	int body, after;
-	section(g, p, r->step, 0, r->body, &j);
-	body = j.n;
-	section(g, p, r->step, r->body, r->after, &j);
-	after = j.n;
-	section(g, p, r->step, r->after, r->nstep, &j);
+	for (int from = 0, to; from < r->nstep; from = to) {
+		to = schedule_section(r, from);
+		section(g, p, r->step, from, to, &j);
+	}
 	r->step = j.list;
 	r->nstep = j.n;
-	r->body = body;
-	r->after = after;
 	for (int i = 0; i < r->nstep; i++)
 		r->step[i].id = i;
 }

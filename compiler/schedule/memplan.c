@@ -60,6 +60,10 @@ static void lives(const Plan *p)
 		Slot *s = p->slot[i];
 		if (s && s->first < r->body && s->last >= r->body && s->last < r->after)
 			s->last = r->after;     /* so that no result of their last action takes its memory */
+		if (s && s->life == LIFE_BODY)
+			widen(s, r->body, r->after);
+		if (s && s->life == LIFE_ALWAYS)
+			widen(s, -1, r->nstep);
 	}
 	for (int i = 0; i < p->nslot; i++)      /* memory is live as long as any value in it */
 		if (p->slot[i] && p->slot[i]->store != p->slot[i])
@@ -89,7 +93,7 @@ static bool takes_over(const Plan *p, const Action *a, int i, const Slot *y, con
 	const Slot *from = root((Slot *)x);
 	bool starts = a->kind == ACT_START;
 	if (!same_shape(p, x, y) || from->last != (starts ? a->other : i) || slot_kept(from) ||
-		from->window != y->window || from->first == i)
+		from->window != y->window || from->first == i || from->life || y->life)
 		return false;
 	if (starts && read_between(&p->role[0], a, from))
 		return false;
@@ -124,8 +128,10 @@ static void in_place(const Plan *p)
 		}
 	}
 	for (int i = 0; i < p->nslot; i++)
-		if (p->slot[i])
+		if (p->slot[i]) {
 			p->slot[i]->store = root(p->slot[i]);
+			p->slot[i]->copies = p->slot[i]->store->copies;
+		}
 }
 
 /* ---- offsets ---- */
@@ -173,7 +179,7 @@ static bool meet(const Slot *a, const Slot *b)
 /* The offset of the tightest gap between the slots that have an offset already; these are sorted by offset. */
 static int64_t fit(Slot **placed, int n, const Slot *s, int64_t base)
 {
-	int64_t at = base, best = -1, slack = INT64_MAX, need = memplan_aligned(s->bytes);
+	int64_t at = base, best = -1, slack = INT64_MAX, need = memplan_aligned(slot_room(s));
 	for (int i = 0; i < n; i++) {
 		const Slot *o = placed[i];
 		if (!meet(s, o))
@@ -182,7 +188,7 @@ static int64_t fit(Slot **placed, int n, const Slot *s, int64_t base)
 			best = at;
 			slack = o->offset - at;
 		}
-		int64_t end = o->offset + memplan_aligned(o->bytes);
+		int64_t end = o->offset + memplan_aligned(slot_room(o));
 		at = end > at ? end : at;
 	}
 	return best >= 0 ? best : at;
@@ -197,8 +203,8 @@ static Base place(Slot **list, int n, Slot **placed, Base base)
 	for (int i = 0; i < n; i++) {
 		Slot *s = list[i];
 		s->offset = fit(placed, i, s, base.area[s->window]);
-		if (s->offset + memplan_aligned(s->bytes) > end.area[s->window])
-			end.area[s->window] = s->offset + memplan_aligned(s->bytes);
+		if (s->offset + memplan_aligned(slot_room(s)) > end.area[s->window])
+			end.area[s->window] = s->offset + memplan_aligned(slot_room(s));
 		int k = i;
 		for (; k > 0 && placed[k - 1]->offset > s->offset; k--)
 			placed[k] = placed[k - 1];
@@ -236,8 +242,8 @@ static void busiest_on(Graph *g, const Plan *p, Slot **list, int n, int rank, La
 	for (int i = 0; i < n; i++) {           /* action -1 is entry 0 */
 		if (mesh_index(list[i]->v->place->mesh, rank) < 0)
 			continue;
-		change[list[i]->first + 1] += memplan_aligned(list[i]->bytes);
-		change[list[i]->last + 2] -= memplan_aligned(list[i]->bytes);
+		change[list[i]->first + 1] += memplan_aligned(slot_room(list[i]));
+		change[list[i]->last + 2] -= memplan_aligned(slot_room(list[i]));
 	}
 	for (int i = 0; i < steps; i++) {
 		now += change[i];
@@ -249,7 +255,7 @@ static void busiest_on(Graph *g, const Plan *p, Slot **list, int n, int rank, La
 	for (int i = 0; i < n; i++)
 		if (list[i]->first <= l->peak && l->peak <= list[i]->last &&
 			mesh_index(list[i]->v->place->mesh, rank) >= 0)
-			l->by[list[i]->keep] += memplan_aligned(list[i]->bytes);
+			l->by[list[i]->keep] += memplan_aligned(slot_room(list[i]));
 }
 
 /* The same for the role that needs most, by which the plan is judged. */
@@ -318,8 +324,8 @@ static int64_t above(const Plan *first, const Slot *s)
 	for (int i = 0; i < first->nkept; i++) {
 		const Slot *o = first->kept[i];
 		if (o->window == s->window && !places_apart(o->v->place, s->v->place) &&
-			o->offset + memplan_aligned(o->bytes) > at)
-			at = o->offset + memplan_aligned(o->bytes);
+			o->offset + memplan_aligned(slot_room(o)) > at)
+			at = o->offset + memplan_aligned(slot_room(o));
 	}
 	return at;
 }
@@ -338,8 +344,8 @@ static Base place_kept(Graph *g, Slot **list, int n, Base base)
 			continue;
 		}
 		s->offset = first->nplace > 1 ? above(first, s) : base.area[s->window];
-		if (s->offset + memplan_aligned(s->bytes) > base.area[s->window])
-			base.area[s->window] = s->offset + memplan_aligned(s->bytes);
+		if (s->offset + memplan_aligned(slot_room(s)) > base.area[s->window])
+			base.area[s->window] = s->offset + memplan_aligned(slot_room(s));
 		arena_push((g->model->main ? g->model->main : g->model)->graph->arena, first->kept, first->nkept, s);
 	}
 	return base;

@@ -24,8 +24,8 @@
  * operands */
 enum { FLIGHT = 32 << 20, AHEAD = 2 };
 
-/* Seconds of computation of a rank; transfers need none. */
-static double seconds_of(const Plan *p, const Action *a)
+/* Transfers need no computation. */
+double overlap_seconds(const Plan *p, const Action *a)
 {
 	if (a->kind != ACT_COMPUTE)
 		return 0;
@@ -60,7 +60,7 @@ static bool passes(const Plan *p, const Action *t, const Action *a, Way *w)
 		return false;
 	w->bytes += more;
 	w->ahead += other;
-	w->seconds += seconds_of(p, a);
+	w->seconds += overlap_seconds(p, a);
 	return true;
 }
 
@@ -97,7 +97,7 @@ static int section(Graph *g, Role *r, int lo, int hi)
 {
 	double all = 0;
 	for (int i = lo; i < hi; i++)
-		all += seconds_of(g->model->plan, &r->step[i]);
+		all += overlap_seconds(g->model->plan, &r->step[i]);
 	for (int i = lo; i < hi; i++)
 		if (r->step[i].kind == ACT_COLLECTIVE)
 			divide(g, r, lo, &hi, i, APART * all);
@@ -120,11 +120,9 @@ static void number(Role *r)
 
 void overlap_role(Graph *g, Role *r)
 {
-	int after = r->after, end = r->nstep;
-	int body = section(g, r, 0, r->body);
-	after = section(g, r, body, after + r->nstep - end);
-	section(g, r, after, r->nstep);
-	r->body = body;
-	r->after = after;
+	for (int from = 0, to; from < r->nstep; from = to) {
+		to = schedule_section(r, from);
+		to = section(g, r, from, to);
+	}
 	number(r);
 }

@@ -153,12 +153,6 @@ static int simulate(Graph *g, const Plan *p)
 	return 0;
 }
 
-/* The section of a list that an action is in: begin, body or update. */
-static int section(const Role *r, int i)
-{
-	return (i >= r->body) + (i >= r->after);
-}
-
 /* Every start has its finish. */
 static void check_ends(const Role *r)
 {
@@ -170,12 +164,20 @@ static void check_ends(const Role *r)
 			die("action %d, an end of a transfer, has no other", i);
 		b = &r->step[a->other];
 		if (b->other != i || b->kind == a->kind || (a->kind == ACT_START) != (i < a->other) ||
-			!one_transfer(a, b) || section(r, i) != section(r, a->other))
+			!one_transfer(a, b) || a->block != b->block)
 			die("actions %d and %d are not the ends of one transfer", i, a->other);
 	}
 }
 
 /* ---- memory ---- */
+
+/* Pieces of queues are there when the first block that reads them begins. */
+static void arrive(const Plan *p, int at, const Slot **holds)
+{
+	for (int i = 0; i < p->nqueue; i++)
+		for (int k = 0; k < p->queue[i].n && p->block[p->queue[i].to].from == at; k++)
+			holds[p->queue[i].make[k]->store->v->id] = p->queue[i].make[k];
+}
 
 /* Simulates the list of a role: which value each memory holds at any time. */
 static int simulate_slots(Graph *g, const Plan *p, const Role *r)
@@ -188,6 +190,7 @@ static int simulate_slots(Graph *g, const Plan *p, const Role *r)
 			holds[p->slot[i]->store->v->id] = p->slot[i];
 	for (int i = 0; i < r->nstep; i++) {
 		const Action *a = &r->step[i];
+		arrive(p, i, holds);
 		for (int k = 0; k < a->ntake; k++) {
 			const Slot *s = a->take[k] ? slot_value(a->take[k]) : NULL;
 			if (s && a->kind == ACT_FINISH && holds[s->store->v->id] == NULL &&
@@ -285,9 +288,9 @@ static int overlaps(Graph *g, const Plan *p)
 	qsort(list, (size_t)n, sizeof *list, by_area);
 	for (int i = 0; i < n; i++) {
 		const Slot *a = list[i];
-		if (a->offset < 0 || a->offset + a->bytes > (a->window ? p->layout.window : p->layout.slab))
+		if (a->offset < 0 || a->offset + slot_room(a) > (a->window ? p->layout.window : p->layout.slab))
 			die("%s lies outside its area", a->v->name);
-		for (int k = i + 1; k < n && list[k]->window == a->window && list[k]->offset < a->offset + a->bytes;
+		for (int k = i + 1; k < n && list[k]->window == a->window && list[k]->offset < a->offset + slot_room(a);
 			k++)
 			if (list[k]->first <= a->last && a->first <= list[k]->last &&
 				!places_apart(list[k]->v->place, a->v->place))
@@ -306,9 +309,23 @@ static void packed_apart(const Plan *p)
 			die("the packed form of %s has no room", w->w->v->name);
 		for (int k = 0; k < p->nslot; k++)
 			if (p->slot[k] && !p->slot[k]->window && p->slot[k]->offset < end &&
-				p->slot[k]->offset + p->slot[k]->bytes > w->offset)
+				p->slot[k]->offset + slot_room(p->slot[k]) > w->offset)
 				die("%s lies where %s is packed", p->slot[k]->v->name, w->w->v->name);
 	}
+}
+
+/* Queues and tasks: as programs of lanes, in any order in which they can run. */
+static int lanes_run(Graph *g)
+{
+	const Plan *p = g->model->plan;
+	LaneNet net;
+	if (!p->stages)
+		return 0;
+	lane_net_of(g, g->scratch, &net);
+	const char *why = check_net(&net, g->scratch);
+	if (why)
+		check_explain(annot_find((g->model->main ? g->model->main : g->model)->annot, "pipeline")->loc, why);
+	return why ? -1 : 0;
 }
 
 int prove_run(Graph *g)
@@ -337,5 +354,5 @@ int prove_run(Graph *g)
 	for (int i = 0; i < p->nrole && !bad; i++)
 		bad |= simulate_slots(g, p, &p->role[i]);
 	packed_apart(p);
-	return bad || simulate(g, p) || overlaps(g, p) ? -1 : 0;
+	return bad || simulate(g, p) || overlaps(g, p) || lanes_run(g) ? -1 : 0;
 }

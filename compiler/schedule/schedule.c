@@ -1,4 +1,4 @@
-/* The schedule: for each role a list of actions, in the order in which a rank runs them.
+/* The schedule: a list of actions, one for all roles; a rank runs those that it takes part in.
  *
  * A rank has one thread of execution.  One action loads all inputs, groups of nodes run in the order that fuse.c found,
  * and the last action reports the loss.  A transfer stands before the first reader of its value, or is split into a
@@ -8,11 +8,11 @@
 
 #include <string.h>
 
-typedef struct List { Arena *a; Action **at; int *n; } List;
+typedef struct List { Arena *a; Action **at; int *n; int block; } List;      /* block: of what is added */
 
 static Action *add(List *l, ActKind kind, Node *node)
 {
-	Action act = { .kind = kind, .id = *l->n, .n = node, .channel = -1 };
+	Action act = { .kind = kind, .id = *l->n, .n = node, .channel = -1, .block = l->block };
 	arena_push(l->a, *l->at, *l->n, act);
 	return &(*l->at)[*l->n - 1];
 }
@@ -60,6 +60,15 @@ bool schedule_all_reduce(const Action *a)
 	return a->how && !strcmp(a->how, "all_reduce");
 }
 
+int schedule_section(const Role *r, int from)
+{
+	int to = from + 1;
+	while (to < r->nstep && r->step[to].block == r->step[from].block &&
+		(to < r->nstep - 1 || r->step[to].kind != ACT_SAVE))
+		to++;
+	return to;
+}
+
 /* An estimate: the work of the node divided by the largest number of shards that any of its values has. */
 double schedule_flops(const Plan *p, const Action *a)
 {
@@ -104,6 +113,10 @@ static void schedule_group(Graph *g, List *l, const Group *grp)
 	if (n->nout && slot_of(p, n->out[0]) && slot_of(p, n->out[0])->view)
 		return;                         /* a view: the bytes stay where they are */
 	bool moves = how && strcmp(how, "slice") && strcmp(how, "zero") && strcmp(how, "zero_fill");
+	if (moves && tasks_between(n)) {
+		tasks_queue(g, n, slot_of(p, n->in[0]), slot_of(p, n->out[0]));
+		return;
+	}
 	Action *a = add(l, moves ? ACT_COLLECTIVE : ACT_COMPUTE, n);
 	a->node = grp->node;
 	a->nnode = grp->nnode;
@@ -162,12 +175,13 @@ static void look_early(Graph *g, const Plan *p, Role *r)
 			if (r->step[at].make[k] && slot_value(r->step[at].make[k]) == slot_value((Slot *)loss))
 				goto found;
 	return;
-found:
-	at++;
-	if (at < r->after && p->train.microbatches > 1)
-		at = r->after;                  /* the loss is complete after the last micro-batch */
-	r->after += at < r->after;
-	List l = { g->arena, &r->step, &r->nstep };
+found:;
+	/* the loss is complete after the last micro-batch */
+	int block = r->step[at++].block, update = p->nblock - 1;
+	if (block != update && (p->stages || p->train.microbatches > 1))
+		for (block = update; at < r->nstep && r->step[at].block != update;)
+			at++;
+	List l = { g->arena, &r->step, &r->nstep, block };
 	Action *a = add(&l, ACT_SAVE, NULL);
 	take(&l, a, (Slot *)loss);
 	Action look = r->step[r->nstep - 1];
@@ -177,20 +191,24 @@ found:
 		r->step[i].id = i;
 }
 
-/* Groups are in the order begin, body, update.  The body begins by loading a micro-batch. */
+/* Groups in the order of their blocks.  The body begins by loading a micro-batch. */
 static void schedule_role(Graph *g, Plan *p, Role *r)
 {
-	List step = { g->arena, &r->step, &r->nstep };
-	int i = 0;
-	for (; i < p->ngroup && microbatch_begins(p->group[i].node[0]); i++)
-		schedule_group(g, &step, &p->group[i]);
-	r->body = r->nstep;
-	load_inputs(g, p, &step);
-	for (; i < p->ngroup && !microbatch_updates(p->group[i].node[0]); i++)
-		schedule_group(g, &step, &p->group[i]);
-	r->after = r->nstep;
-	for (; i < p->ngroup; i++)
-		schedule_group(g, &step, &p->group[i]);
+	List step = { g->arena, &r->step, &r->nstep, 0 };
+	tasks_blocks(g);
+	int *of = arena_array(g->scratch, int, p->ngroup + 1);
+	for (int i = 0; i < p->ngroup; i++)
+		of[i] = tasks_block(g, p->group[i].node[p->group[i].nnode - 1]);
+	for (int b = 0; b < p->nblock; b++) {
+		step.block = b;
+		if (p->block[b].kind == BLOCK_BODY || p->block[b].kind == BLOCK_LOAD)
+			load_inputs(g, p, &step);
+		for (int i = 0; i < p->ngroup; i++)
+			if (of[i] == b)
+				schedule_group(g, &step, &p->group[i]);
+	}
+	if (!p->stages && (p->train.microbatches < 2 || g->model->main))
+		step.block--;                   /* one block: the body ends the step */
 	Action *save = add(&step, ACT_SAVE, NULL);      /* outputs live to the end */
 	for (int i = 0; i < g->nout; i++)
 		take(&step, save, slot_of(p, g->out[i]));
@@ -202,6 +220,13 @@ static void schedule_role(Graph *g, Plan *p, Role *r)
 		look_early(g, p, r);
 	bucket_role(g, r);
 	overlap_role(g, r);
+	while (r->body < r->nstep && p->block[r->step[r->body].block].kind == BLOCK_BEGIN)
+		r->body++;
+	for (r->after = r->body; r->after < r->nstep;)
+		if (p->block[r->step[r->after].block].kind == BLOCK_UPDATE)
+			break;
+		else
+			r->after++;
 }
 
 int schedule_run(Graph *g)
@@ -209,8 +234,16 @@ int schedule_run(Graph *g)
 	Plan *p = g->model->plan;
 	project_roles(g);
 	p->channels = g->model->main ? g->model->main->plan->channels : arena_new(g->arena, Channels);
-	for (int i = 0; i < p->nrole; i++)
-		schedule_role(g, p, &p->role[i]);
+	p->queue = NULL;
+	p->nqueue = 0;
+	schedule_role(g, p, &p->role[0]);
+	for (int i = 1; i < p->nrole; i++) {    /* one list for all */
+		Role *r = &p->role[i];
+		r->step = p->role[0].step;
+		r->nstep = p->role[0].nstep;
+		r->body = p->role[0].body;
+		r->after = p->role[0].after;
+	}
 	for (int i = 0; i < p->nslot; i++)      /* values that share memory lie in the same area */
 		if (p->slot[i] && p->slot[i]->window)
 			p->slot[i]->store->window = true;

@@ -11,6 +11,8 @@ struct Forms {                          /* of all values of all programs, each o
 	int64_t *most;                  /* elements of the largest shard */
 	int n, nmost;
 };
+/* When the memory of a value is in use: where the list makes and reads it; throughout the body; always. */
+typedef enum { LIFE_HERE, LIFE_BODY, LIFE_ALWAYS } SlotLife;
 /* A value as ranks hold it.  A value and its update in place share memory. */
 struct Slot {
 	Value *v;
@@ -27,6 +29,7 @@ struct Slot {
 	/* the slot whose memory this one uses: itself, or that of the value it updates, views, or replaces */
 	struct Slot *store;
 	int copies;                     /* pieces of bytes each; micro-batch k of the run is in piece k % copies */
+	SlotLife life;
 	int64_t offset;                 /* of piece 0 */
 	int entry;                      /* its number in generated code (emit/values.c) */
 	int first, last;                /* the actions between which it is live; -1 and the number of actions: always */
@@ -44,6 +47,7 @@ void    slot_begin(const Plan *, const Slot *, int rank, int64_t *at);
 int64_t slot_elements(const Plan *, const Slot *, int rank);
 /* from step to step: parameters, state, constants */
 bool    slot_kept(const Slot *);
+int64_t slot_room(const Slot *);                                         /* bytes of all its copies */
 int64_t slot_bytes(Slot *const *, int n);                                /* of a list; NULL entries count nothing */
 const Form *slot_form(const Plan *, const Slot *);
 bool    slot_cut(const Plan *, const Slot *);                            /* some rank does not hold all of it */
@@ -74,6 +78,7 @@ typedef struct Action {
 	Slot **make; int nmake;
 	const char *how;                /* the kind of a transfer; one without peers is ACT_COMPUTE */
 	int channel;                    /* of a transfer with peers; else -1 */
+	int block;                      /* that runs it: index into Plan.block */
 	int other;                      /* start, finish: the action that is the other end */
 	/* an element of a result depends on the operands' elements of the same index only: a result may overwrite
 	 * them */
@@ -106,13 +111,16 @@ struct Role {
 	Task *task; int ntask;          /* what a rank does in a step, in order */
 };
 
+/* the end of the actions from this one on that transfers may move among: those of its block, without the last report */
+int schedule_section(const Role *, int from);
 double schedule_flops(const Plan *, const Action *);         /* of a rank */
 int schedule_run(Graph *);
 
 /* channel.c: which transfers ranks number together: those between the meshes of these two forms. */
-typedef struct Channel { int from, to; } Channel;
+typedef struct Channel { int from, to; bool queue; } Channel;
 struct Channels { Channel *channel; int n; };                /* of all programs */
 int  channel_of(Graph *, const Slot *operand, const Slot *result);       /* its index; a new one is added */
+int  channel_new(Graph *, const Slot *operand, const Slot *result);      /* of a queue: shared with no other transfer */
 bool channel_joins(const Action *transfer, int rank);        /* the rank takes part */
 
 /* bucket.c: transfers run early, several as one action. */
@@ -121,9 +129,23 @@ bool bucket_tied(const Action *transfer, const Action *);    /* they must stay i
 
 /* overlap.c: a start and a finish for each transfer that computation can hide. */
 void overlap_role(Graph *, Role *);
+double overlap_seconds(const Plan *, const Action *);        /* of computation, of a rank */
 
 /* tasks.c: the list in blocks, the queues between stages, and the tasks of each role. */
-int tasks_find(Graph *);                                     /* -1 after explaining */
+void tasks_mark(Graph *);                                    /* the stage and the kind of block of every node */
+bool tasks_together(const Node *, const Node *);             /* they run in one block */
+bool tasks_between(const Node *transfer);                    /* it is a queue between stages */
+void tasks_blocks(Graph *);                                  /* Plan.block: which there are, in their order */
+int  tasks_block(const Graph *, const Node *);               /* the block that runs a node */
+void tasks_queue(Graph *, Node *transfer, Slot *take, Slot *make);       /* adds a transfer to its queue */
+/* the blocks of the list that make the memory of a value, touch it first, and last; -1: none */
+typedef struct TaskTouch { int made, first, last; } TaskTouch;
+TaskTouch tasks_touched(const Plan *, const Slot *);
+double tasks_seconds(const Plan *, const Block *);
+int  tasks_find(Graph *);                                    /* tasks and copies; -1 after explaining */
+
+/* lane_net.c: all roles as programs of lanes (compiler/lanes). */
+void lane_net_of(Graph *, Arena *, LaneNet *);
 
 /* memplan.c: an offset for every slot. */
 int64_t memplan_aligned(int64_t bytes);                      /* rounded up to what offsets are multiples of */

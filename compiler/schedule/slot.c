@@ -95,6 +95,11 @@ bool slot_kept(const Slot *s)
 	return s->keep == KEEP_PARAM || s->keep == KEEP_STATE || s->keep == KEEP_CONST;
 }
 
+int64_t slot_room(const Slot *s)
+{
+	return s->copies > 1 ? s->copies * memplan_aligned(s->bytes) : s->bytes;
+}
+
 int64_t slot_bytes(Slot *const *list, int n)
 {
 	int64_t sum = 0;

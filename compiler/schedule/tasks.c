@@ -1,41 +1,677 @@
 /* The list of actions in blocks, and what each role does in a step: a list of tasks, each a block for a micro-batch.
  *
- * Without stages there are at most three blocks: begin, body, update.  The body runs once per micro-batch. */
+ * Without stages there are at most three blocks: begin, body, update.  The body runs once per micro-batch.  In a
+ * pipeline the body is taken apart:
+ *
+ *   load    inputs, and what all ranks compute from them
+ *   F<s>    stage s, what depends on no gradient
+ *   B<s>    what leads to a gradient that leaves the stage; of a stage that none leaves, to gradients of activations
+ *   W<s>    the rest, gradients of weights; schedules that do not take B and W apart have one block BW<s>
+ *
+ * Kinds are found by the flow of data, after boxing: a node is late if it belongs to the backward pass, or reads what a
+ * late node makes.  A loss that one kernel computes together with its gradient is late, too.
+ *
+ * The list has the blocks in the order load, F0, F1, .., B1, W1, B0, W0: an order that one micro-batch could be
+ * computed
+ * in.  So the lifetime of a value that stays in its block is a range of the list.  A value that is read by other blocks
+ * of its rank is in as many copies as there are micro-batches between its first and its last block, in the order of the
+ * schedule, and is live throughout the body.
+ *
+ * A transfer between two stages is not in the list.  Those with the same maker and the same first reader form a queue:
+ * the maker may be ahead of the reader by as many micro-batches as there are copies.  Both ends of a queue are live
+ * always, because a neighbour may be in another step. */
 #include "schedule/schedule.h"
 
-static void add_block(Graph *g, Block b)
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the kind of block of every node ---- */
+
+static bool in_body(const Node *n)
 {
-	Plan *p = g->model->plan;
-	if (b.from < b.to)
-		arena_push(g->arena, p->block, p->nblock, b);
+	return n->block != BLOCK_BEGIN && n->block != BLOCK_UPDATE;
 }
 
-static void one_stage(Graph *g, const Role *r)
+/* The coordinate of a placement along the axis of the pipeline; -1: several. */
+static int rank_of(const Plan *p, const Place *at)
+{
+	const Mesh *m = p->main;
+	int inner = 1;
+	if (at->mesh->nrank == m->nrank && m->dim[p->stages->axis] > 1)
+		return -1;
+	for (int k = p->stages->axis + 1; k < m->ndim; k++)
+		inner *= m->dim[k];
+	return mesh_index(m, mesh_rank(at->mesh, 0)) / inner % m->dim[p->stages->axis];
+}
+
+/* The stage of a node that has none of its own: that of its rank, or of its operands if the rank has several. */
+static int stage_of(const Plan *p, const Node *n, bool late)
+{
+	const Pipeline *pipe = &p->stages->pipe;
+	int rank = rank_of(p, n->place), only = -1, found = -1;
+	for (int s = 0; s < pipe->nstage; s++)
+		if (pipe->stage[s].rank == rank)
+			only = only < 0 ? s : -2;
+	if (only >= 0)
+		return only;
+	for (int k = 0; k < n->nin; k++) {
+		const Node *d = n->in[k] ? n->in[k]->def : NULL;
+		if (!d || d->stage < 0 || !in_body(d) || pipe->stage[d->stage].rank != rank)
+			continue;
+		if (found < 0 || (late ? d->stage < found : d->stage > found))
+			found = d->stage;
+	}
+	for (int s = 0; s < pipe->nstage && found < 0; s++)
+		if (pipe->stage[s].rank == rank)
+			found = s;
+	return found;
+}
+
+static bool backward(const Node *n)
+{
+	return annot_find(n->annot, "part") || annot_find(n->annot, "again");
+}
+
+/* By value: a late node makes it. */
+static void mark_late(Graph *g, bool *late)
 {
 	const Plan *p = g->model->plan;
-	bool once = p->train.microbatches < 2 || g->model->main;
-	int body = once ? 0 : r->body, after = once ? r->nstep : r->after;
-	add_block(g, (Block){ .kind = BLOCK_BEGIN, .stage = -1, .name = name_of("begin"), .from = 0, .to = body });
-	add_block(g, (Block){ .kind = BLOCK_BODY, .stage = -1, .name = name_of("body"), .from = body,
-		.to = after });
-	add_block(g, (Block){ .kind = BLOCK_UPDATE, .stage = -1, .name = name_of("update"), .from = after,
-		.to = r->nstep });
+	for (int i = 0; i < g->nnode; i++) {            /* a loss and its gradient by one kernel */
+		const Node *n = g->node[i];
+		for (int k = 0; k < n->nin && backward(n); k++) {
+			const Node *d = n->in[k] ? n->in[k]->def : NULL;
+			for (int j = 0; d && kernel_pair(d, n) && j < d->nout; j++)
+				if (d->out[j])
+					late[d->out[j]->id] = true;
+		}
+	}
+	for (int i = 0; i < g->nnode; i++) {
+		Node *n = g->node[i];
+		bool is = backward(n), staged = false, all = rank_of(p, n->place) < 0;
+		for (int k = 0; k < n->nout; k++)
+			is |= n->out[k] && late[n->out[k]->id];
+		for (int k = 0; k < n->nin; k++) {
+			const Value *v = n->in[k];
+			if (!v || !v->def || v->graph != g || !in_body(v->def))
+				continue;
+			is |= late[v->id];
+			staged |= v->def->block != BLOCK_LOAD;
+		}
+		if (microbatch_begins(n))
+			n->block = BLOCK_BEGIN;
+		else if (microbatch_updates(n) || (all && staged))
+			n->block = BLOCK_UPDATE;
+		else
+			n->block = all ? BLOCK_LOAD : is ? BLOCK_BW : BLOCK_F;
+		if (all || !in_body(n))
+			n->stage = -1;
+		else if (n->stage < 0 || p->stages->pipe.stage[n->stage].rank != rank_of(p, n->place))
+			n->stage = stage_of(p, n, is);
+		for (int k = 0; k < n->nout; k++)
+			if (n->out[k])
+				late[n->out[k]->id] = is && in_body(n);
+	}
+}
+
+bool tasks_between(const Node *n)
+{
+	const Plan *p = n->graph->model->plan;
+	return p->stages && kernel_transfer(n) && in_body(n) && n->in[0]->place->mesh != n->out[0]->place->mesh &&
+		rank_of(p, n->in[0]->place) >= 0 && rank_of(p, n->out[0]->place) >= 0;
+}
+
+/* Late nodes become B or W. */
+static void split_late(Graph *g)
+{
+	const Pipeline *pipe = &g->model->plan->stages->pipe;
+	bool *leads = arena_array(g->scratch, bool, g->nvalue + 1), *leaves = arena_array(g->scratch, bool,
+		pipe->nstage + 1);
+	for (int i = 0; i < g->nnode; i++)
+		if (g->node[i]->block == BLOCK_BW && tasks_between(g->node[i]) && g->node[i]->in[0]->def)
+			leaves[g->node[i]->in[0]->def->stage] = true;
+	for (int i = g->nnode; i-- > 0;) {
+		Node *n = g->node[i];
+		if (n->block != BLOCK_BW)
+			continue;
+		const Annot *a = annot_find(n->annot, "part");
+		bool on = tasks_between(n) || (!leaves[n->stage] && a && !strcmp(a->arg->s, "B"));
+		for (int k = 0; k < n->nout; k++)
+			on |= n->out[k] && leads[n->out[k]->id];
+		n->block = on ? BLOCK_B : BLOCK_W;
+		for (int k = 0; k < n->nin && on; k++)
+			if (n->in[k] && n->in[k]->graph == g)
+				leads[n->in[k]->id] = true;
+	}
+}
+
+static bool splits(const Stages *s)
+{
+	if (s->schedule)
+		return s->schedule->split;
+	for (int r = 0; s->csv && r < s->csv->nrank; r++)
+		for (int i = 0; i < s->csv->order.ntask[r]; i++)
+			if (s->csv->order.task[r][i].kind == BLOCK_W)
+				return true;
+	return !s->csv;
+}
+
+void tasks_mark(Graph *g)
+{
+	const Plan *p = g->model->plan;
+	for (int i = 0; i < g->nnode; i++) {
+		Node *n = g->node[i];
+		n->block = microbatch_begins(n) ? BLOCK_BEGIN : microbatch_updates(n) ? BLOCK_UPDATE : BLOCK_BODY;
+	}
+	if (!p->stages)
+		return;
+	mark_late(g, arena_array(g->scratch, bool, g->nvalue + 1));
+	if (splits(p->stages))
+		split_late(g);
+}
+
+bool tasks_together(const Node *a, const Node *b)
+{
+	return a->block == b->block && (!in_body(a) || a->block == BLOCK_BODY || a->stage == b->stage);
+}
+
+/* ---- blocks ---- */
+
+static void add_block(Graph *g, BlockKind kind, int stage, const char *name)
+{
+	Plan *p = g->model->plan;
+	arena_push(g->arena, p->block, p->nblock, ((Block){ .kind = kind, .stage = stage,
+		.name = stage < 0 ? name_of(name) : name_fmt("%s%d", name, stage) }));
+}
+
+void tasks_blocks(Graph *g)
+{
+	Plan *p = g->model->plan;
+	const Stages *s = p->stages;
+	p->block = NULL;
+	p->nblock = 0;
+	add_block(g, BLOCK_BEGIN, -1, "begin");
+	if (!s)
+		add_block(g, BLOCK_BODY, -1, "body");
+	else
+		add_block(g, BLOCK_LOAD, -1, "load");
+	for (int i = 0; s && i < s->pipe.nstage; i++)
+		add_block(g, BLOCK_F, i, "F");
+	for (int i = s ? s->pipe.nstage : 0; i-- > 0;) {
+		add_block(g, splits(s) ? BLOCK_B : BLOCK_BW, i, splits(s) ? "B" : "BW");
+		if (splits(s))
+			add_block(g, BLOCK_W, i, "W");
+	}
+	add_block(g, BLOCK_UPDATE, -1, "update");
+}
+
+static int find_block(const Plan *p, BlockKind kind, int stage)
+{
+	for (int i = 0; i < p->nblock; i++)
+		if (p->block[i].kind == kind && p->block[i].stage == stage)
+			return i;
+	return -1;
+}
+
+int tasks_block(const Graph *g, const Node *n)
+{
+	int b = find_block(g->model->plan, n->block, in_body(n) && n->block != BLOCK_BODY ? n->stage : -1);
+	if (b < 0)
+		die("%s of stage %d has no block", n->op, n->stage);
+	return b;
+}
+
+/* The ranges of the blocks in the list, which has its actions in their order. */
+static void find_ranges(Plan *p)
+{
+	const Role *r = &p->role[0];
+	for (int b = 0, i = 0; b < p->nblock; b++) {
+		p->block[b].from = i;
+		while (i < r->nstep && r->step[i].block == b)
+			i++;
+		p->block[b].to = i;
+	}
+}
+
+/* ---- queues ---- */
+
+void tasks_queue(Graph *g, Node *n, Slot *take, Slot *make)
+{
+	Plan *p = g->model->plan;
+	Queue q = { .name = n->in[0]->name, .channel = -1 };
+	arena_push(g->arena, q.take, q.n, take);
+	q.n = 0;
+	arena_push(g->arena, q.make, q.n, make);
+	take->window = true;
+	arena_push(g->arena, p->queue, p->nqueue, q);
+}
+
+static const Slot *memory(const Slot *s)
+{
+	while (s->store != s)
+		s = s->store;
+	return s;
+}
+
+static bool touches(Slot *const *list, int n, const Slot *at)
+{
+	for (int i = 0; i < n; i++)
+		if (list[i] && memory(list[i]) == at)
+			return true;
+	return false;
+}
+
+TaskTouch tasks_touched(const Plan *p, const Slot *s)
+{
+	const Role *r = &p->role[0];
+	const Slot *at = memory(s);
+	TaskTouch t = { -1, -1, -1 };
+	for (int i = 0; i < r->nstep; i++) {
+		const Action *a = &r->step[i];
+		if (touches(a->make, a->nmake, at) && t.made < 0)
+			t.made = a->block;
+		if (!touches(a->take, a->ntake, at) && !touches(a->make, a->nmake, at))
+			continue;
+		t.first = t.first < 0 ? a->block : t.first;
+		t.last = a->block;
+	}
+	return t;
+}
+
+/* Joins transfers with the same maker and the same first reader, which then travel together. */
+static int join_queues(Graph *g)
+{
+	Plan *p = g->model->plan;
+	int n = 0;
+	for (int i = 0; i < p->nqueue; i++) {
+		Queue q = p->queue[i];
+		TaskTouch x = tasks_touched(p, q.take[0]), y = tasks_touched(p, q.make[0]);
+		int k = 0;
+		if (x.made < 0)
+			die("nothing makes %s, which stage %d sends", q.name, x.first);
+		q.from = x.made;
+		q.to = y.first;
+		q.last = y.last;
+		if (y.first < 0)
+			continue;               /* nobody reads it */
+		while (k < n && (p->queue[k].from != q.from || p->queue[k].to != q.to ||
+			p->queue[k].take[0]->v->place->mesh != q.take[0]->v->place->mesh ||
+			p->queue[k].make[0]->v->place->mesh != q.make[0]->v->place->mesh))
+			k++;
+		if (k == n) {
+			q.name = name_fmt("%s > stage %d", q.name, p->block[q.to].stage);
+			q.channel = channel_new(g, q.take[0], q.make[0]);
+			p->queue[n++] = q;
+			continue;
+		}
+		int same = p->queue[k].n;
+		arena_push(g->arena, p->queue[k].take, same, q.take[0]);
+		arena_push(g->arena, p->queue[k].make, p->queue[k].n, q.make[0]);
+		p->queue[k].last = q.last > p->queue[k].last ? q.last : p->queue[k].last;
+	}
+	p->nqueue = n;
+	return 0;
+}
+
+/* ---- seconds and orders ---- */
+
+double tasks_seconds(const Plan *p, const Block *b)
+{
+	double sum = 0;
+	for (int i = b->from; i < b->to; i++)
+		sum += overlap_seconds(p, &p->role[0].step[i]);
+	return sum;
+}
+
+/* The times of the stages, from the actions of their blocks, and the bytes and seconds of the hops between them. */
+static void time_stages(Graph *g)
+{
+	Plan *p = g->model->plan;
+	Pipeline *pipe = &p->stages->pipe;
+	for (int i = 0; i < p->nblock; i++) {
+		const Block *b = &p->block[i];
+		PipeStage *s = b->stage < 0 ? NULL : &pipe->stage[b->stage];
+		if (s && b->kind == BLOCK_F)
+			s->f = tasks_seconds(p, b);
+		else if (s && b->kind == BLOCK_W)
+			s->w = tasks_seconds(p, b);
+		else if (s)
+			s->b = tasks_seconds(p, b);
+	}
+	pipe->hop = NULL;
+	pipe->nhop = 0;
+	for (int s = 0; s + 1 < pipe->nstage; s++) {
+		PipeHop h = { .from = s, .to = s + 1 };
+		for (int i = 0; i < p->nqueue; i++) {
+			const Queue *q = &p->queue[i];
+			if (p->block[q->from].stage != s || p->block[q->to].stage != s + 1)
+				continue;
+			for (int k = 0; k < q->n; k++) {
+				h.latency += transfer_seconds(slot_form(p, q->take[k]), slot_form(p, q->make[k]),
+					dtype_bits(q->take[k]->v->type->elem) / 8);
+				h.bytes += q->make[k]->bytes;
+			}
+		}
+		arena_push(g->arena, pipe->hop, pipe->nhop, h);
+	}
+}
+
+/* ---- lanes as text ---- */
+
+static const struct { char letter; BlockKind kind; } letters[] = {
+	{ 'F', BLOCK_F }, { 'I', BLOCK_B }, { 'W', BLOCK_W }, { 'B', BLOCK_BW },
+};
+enum { LETTERS = sizeof letters / sizeof *letters };
+
+/* Writes the order as @lane, so that a dump contains it. */
+static void write_lanes(Model *m, const PipeOrder *o, int nrank)
+{
+	for (int r = 0; r < nrank; r++) {
+		Annot *a = arena_new(&m->arena, Annot);
+		const char *text = "";
+		for (int i = 0; i < o->ntask[r]; i++) {
+			const PipeTask *t = &o->task[r][i];
+			int k = 0;
+			while (letters[k].kind != t->kind)
+				k++;
+			text = arena_printf(&m->scratch, "%s%s%d%c%d", text, i ? " " : "", t->stage, letters[k].letter,
+				t->micro);
+		}
+		a->name = name_of("lane");
+		arena_push(&m->arena, a->arg, a->narg, ((Arg){ .kind = ARG_INT, .key = name_of("rank"), .i = r,
+			.f = r }));
+		arena_push(&m->arena, a->arg, a->narg, ((Arg){ .kind = ARG_STRING, .s = name_of(text) }));
+		if (annot_check(a, ON_MODEL))
+			die("@lane is refused");
+		annot_add(&m->annot, a);
+	}
+}
+
+/* One task, as "3F1"; false: it is none. */
+static bool read_task(const char **at, PipeTask *t)
+{
+	char *end;
+	long stage = strtol(*at, &end, 10);
+	int k = 0;
+	if (end == *at || stage < 0 || stage > INT_MAX)
+		return false;
+	while (k < LETTERS && letters[k].letter != *end)
+		k++;
+	*at = end + 1;
+	long micro = k < LETTERS ? strtol(*at, &end, 10) : -1;
+	if (k == LETTERS || end == *at || micro < 0 || micro > INT_MAX || (*end && *end != ' '))
+		return false;
+	*t = (PipeTask){ letters[k].kind, (int)stage, (int)micro };
+	*at = end + strspn(end, " ");
+	return true;
+}
+
+/* The order that @lane says; 1: there is none, -1 after explaining. */
+static int read_lanes(Graph *g, PipeOrder *o)
+{
+	const Pipeline *pipe = &g->model->plan->stages->pipe;
+	int lanes = 0;
+	o->task = arena_array(g->arena, PipeTask *, pipe->nrank + 1);
+	o->ntask = arena_array(g->arena, int, pipe->nrank + 1);
+	for (const Annot *a = g->model->annot; a; a = a->next) {
+		if (strcmp(a->name, "lane"))
+			continue;
+		int64_t r = arg_find(a->arg, a->narg, "rank")->i;
+		const Arg *tasks = arg_find(a->arg, a->narg, "tasks");
+		if (r >= pipe->nrank || o->ntask[r]) {
+			err_at(a->loc, r < pipe->nrank ? "rank %lld has two lanes" : "the pipeline has no rank %lld",
+				(long long)r);
+			return -1;
+		}
+		for (const char *at = tasks->s; *at;) {
+			PipeTask t;
+			const char *from = at;
+			if (!read_task(&at, &t)) {
+				err_at(tasks->loc,
+					"%.20s is no task: write stage, kind (F, I, W or B) and micro-batch, as 0F3",
+					from);
+				return -1;
+			}
+			arena_push(g->arena, o->task[r], o->ntask[r], t);
+		}
+		lanes++;
+	}
+	return lanes ? 0 : 1;
+}
+
+static int make_order(Graph *g, PipeOrder *o)
+{
+	Stages *s = g->model->plan->stages;
+	Loc loc = annot_find(g->model->annot, "pipeline")->loc;
+	if (s->csv) {
+		*o = s->csv->order;
+		return 0;
+	}
+	if (!s->schedule) {
+		SearchResult best;
+		if (search_run(&s->pipe, 0, g->arena, &best)) {
+			err_at(loc, "no order of micro-batches fits the memory");
+			return -1;
+		}
+		*o = best.order;
+		return 0;
+	}
+	const char *why = s->schedule->order(&s->pipe, g->arena, o);
+	if (why)
+		err_at(loc, "schedule %s cannot run this pipeline: %s", s->schedule->name, why);
+	return why ? -1 : 0;
+}
+
+static int find_order(Graph *g, PipeOrder *o)
+{
+	const Stages *s = g->model->plan->stages;
+	int code = read_lanes(g, o);
+	if (code == 1) {
+		code = make_order(g, o);
+		if (!code)
+			write_lanes(g->model, o, s->pipe.nrank);
+	}
+	const char *why = code ? NULL : check_order(&s->pipe, o, g->scratch);
+	if (why)
+		check_explain(annot_find(g->model->annot, "pipeline")->loc, why);
+	return code || why ? -1 : 0;
+}
+
+/* Evaluation and inference: forward only. */
+static void forward_order(const Stages *s, Arena *a, PipeOrder *o)
+{
+	o->task = arena_array(a, PipeTask *, s->pipe.nrank);
+	o->ntask = arena_array(a, int, s->pipe.nrank);
+	for (int i = 0; i < s->pipe.nstage; i++) {
+		int r = s->pipe.stage[i].rank;
+		arena_push(a, o->task[r], o->ntask[r], ((PipeTask){ BLOCK_F, i, 0 }));
+	}
+}
+
+/* ---- tasks ---- */
+
+static void add_task(Graph *g, Role *r, int block, int micro)
+{
+	if (block >= 0)
+		arena_push(g->arena, r->task, r->ntask, ((Task){ block, micro }));
+}
+
+static int full_block(const Plan *p, BlockKind kind, int stage)
+{
+	int b = find_block(p, kind, stage);
+	return b >= 0 && p->block[b].from < p->block[b].to ? b : -1;
+}
+
+/* Before its first block for a micro-batch, a rank loads it. */
+static void stage_tasks(Graph *g, Role *r, const PipeTask *list, int n)
+{
+	const Plan *p = g->model->plan;
+	bool *loaded = arena_array(g->scratch, bool, p->stages->pipe.micros + 1);
+	for (int i = 0; i < n; i++) {
+		PipeTask t = list[i];
+		if (!loaded[t.micro])
+			add_task(g, r, full_block(p, BLOCK_LOAD, -1), t.micro);
+		loaded[t.micro] = true;
+		if (t.kind == BLOCK_BW && find_block(p, BLOCK_BW, t.stage) < 0) {
+			add_task(g, r, full_block(p, BLOCK_B, t.stage), t.micro);
+			add_task(g, r, full_block(p, BLOCK_W, t.stage), t.micro);
+		} else {
+			add_task(g, r, full_block(p, t.kind, t.stage), t.micro);
+		}
+	}
+}
+
+static void role_tasks(Graph *g, Role *r, const PipeOrder *o)
+{
+	const Plan *p = g->model->plan;
+	int64_t micros = p->train.microbatches > 1 && !g->model->main ? p->train.microbatches : 1;
+	r->task = NULL;
+	r->ntask = 0;
+	add_task(g, r, full_block(p, BLOCK_BEGIN, -1), -1);
+	if (p->stages) {
+		Place at = { .mesh = p->main };
+		Mesh one = *p->main;
+		one.nrank = 1;
+		one.rank = NULL;
+		one.first = r->rank[0];
+		at.mesh = &one;
+		int k = rank_of(p, &at);
+		stage_tasks(g, r, o->task[k], o->ntask[k]);
+	}
+	for (int64_t m = 0; m < micros && !p->stages; m++)
+		add_task(g, r, full_block(p, BLOCK_BODY, -1), (int)m);
+	add_task(g, r, full_block(p, BLOCK_UPDATE, -1), -1);
+}
+
+/* ---- copies ---- */
+
+static bool on(const Slot *s, const Role *r)
+{
+	return mesh_index(s->v->place->mesh, r->rank[0]) >= 0;
+}
+
+/* The most micro-batches between the beginning of one block and the end of another in the tasks of a role; *others:
+ * blocks run in between that are not between the two in the list. */
+static int in_flight(const Role *r, int first, int last, bool *others)
+{
+	int most = 1, low = 0, high = 0;        /* micro-batches low .. high - 1 have begun and not ended */
+	for (int i = 0; i < r->ntask; i++) {
+		const Task *t = &r->task[i];
+		if (t->micro < 0)
+			continue;
+		if (t->block == first)
+			high = t->micro + 1 > high ? t->micro + 1 : high;
+		if (high > low && (t->block < first || t->block > last))
+			*others = true;
+		most = high - low > most ? high - low : most;
+		if (t->block == last)
+			low = t->micro + 1 > low ? t->micro + 1 : low;
+	}
+	return most;
+}
+
+static void need(Slot *s, int copies, SlotLife life)
+{
+	Slot *at = (Slot *)memory(s);
+	at->copies = copies > at->copies ? copies : at->copies;
+	at->life = life > at->life ? life : at->life;
+}
+
+static bool of_body(const Plan *p, int b)
+{
+	return b >= 0 && p->block[b].kind != BLOCK_BEGIN && p->block[b].kind != BLOCK_UPDATE;
+}
+
+static void slot_copies(const Plan *p, Slot *s)
+{
+	TaskTouch t = tasks_touched(p, s);
+	if (t.first == t.last || !of_body(p, t.first) || !of_body(p, t.last))
+		return;
+	for (int i = 0; i < p->nrole; i++) {
+		bool others = false;
+		if (!on(s, &p->role[i]))
+			continue;
+		int n = in_flight(&p->role[i], t.first, t.last, &others);
+		need(s, n, n > 1 || others ? LIFE_BODY : LIFE_HERE);
+	}
+}
+
+static void queue_copies(const Plan *p, Queue *q)
+{
+	int more = p->stages->pipe.micros > 1, held = 1;
+	bool others = false;
+	for (int i = 0; i < p->nrole; i++)
+		if (on(q->make[0], &p->role[i]))
+			held = in_flight(&p->role[i], q->to, q->last, &others);
+	for (int k = 0; k < q->n; k++) {
+		need(q->take[k], 1 + more, LIFE_ALWAYS);
+		need(q->make[k], held + more, LIFE_ALWAYS);
+	}
+}
+
+/* Copies as @copies, so that a dump contains them; what a dump says wins. */
+static void note_copies(Graph *g)
+{
+	const Plan *p = g->model->plan;
+	for (int i = 0; i < p->nslot; i++) {
+		Slot *s = p->slot[i];
+		if (!s || s->store != s)
+			continue;
+		const Annot *a = annot_find(s->v->annot, "copies");
+		if (a) {
+			s->copies = (int)a->arg->i;
+		} else if (s->copies > 1) {
+			Annot *new = arena_new(g->arena, Annot);
+			new->name = name_of("copies");
+			arena_push(g->arena, new->arg, new->narg, ((Arg){ .kind = ARG_INT, .i = s->copies,
+				.f = s->copies }));
+			if (annot_check(new, ON_VALUE))
+				die("@copies is refused");
+			annot_add(&s->v->annot, new);
+		}
+	}
+	for (int i = 0; i < p->nslot; i++)      /* of values that share memory */
+		if (p->slot[i])
+			p->slot[i]->copies = memory(p->slot[i])->copies;
+}
+
+static void find_copies(Graph *g)
+{
+	Plan *p = g->model->plan;
+	for (int i = 0; i < p->nslot; i++)
+		if (p->slot[i] && p->slot[i]->store == p->slot[i] && !slot_kept(p->slot[i]))
+			slot_copies(p, p->slot[i]);
+	for (int i = 0; i < p->nqueue; i++)
+		queue_copies(p, &p->queue[i]);
+	note_copies(g);
+	for (int i = 0; i < p->nqueue; i++) {
+		Queue *q = &p->queue[i];
+		q->out = q->in = INT_MAX;
+		for (int k = 0; k < q->n; k++) {
+			q->out = memory(q->take[k])->copies < q->out ? memory(q->take[k])->copies : q->out;
+			q->in = memory(q->make[k])->copies < q->in ? memory(q->make[k])->copies : q->in;
+		}
+	}
 }
 
 int tasks_find(Graph *g)
 {
 	Plan *p = g->model->plan;
-	p->block = NULL;
-	p->nblock = 0;
-	one_stage(g, &p->role[0]);
-	for (int i = 0; i < p->nrole; i++) {
-		Role *r = &p->role[i];
-		for (int b = 0; b < p->nblock; b++) {
-			bool body = p->block[b].kind == BLOCK_BODY;
-			int64_t n = body && p->train.microbatches > 1 && !g->model->main ? p->train.microbatches : 1;
-			for (int64_t m = 0; m < n; m++)
-				arena_push(g->arena, r->task, r->ntask, ((Task){ b, body ? (int)m : -1 }));
-		}
+	PipeOrder o = { 0 };
+	find_ranges(p);
+	if (p->stages) {
+		if (join_queues(g))
+			return -1;
+		if (p->training && !g->model->main)
+			time_stages(g);
+		if (!p->training || g->model->main)
+			forward_order(p->stages, g->arena, &o);
+		else if (find_order(g, &o))
+			return -1;
 	}
+	for (int i = 0; i < p->nrole; i++)
+		role_tasks(g, &p->role[i], &o);
+	if (p->stages)
+		find_copies(g);
 	return 0;
 }

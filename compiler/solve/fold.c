@@ -367,7 +367,7 @@ static Slot *find_slots(const Finder *f, const Copies *c, int *nslot, int *nport
 
 /* Writes the nodes of a copy, then its ports, and its edges; false: its ports do not correspond one to one to those of
  * the pattern. */
-static bool write_copy(const Finder *f, const Copies *c, int copy, const Slot *slot, Block *b, int *seen)
+static bool write_copy(const Finder *f, const Copies *c, int copy, const Slot *slot, SolveBlock *b, int *seen)
 {
 	int *node = b->node + (size_t)b->ncopy * (size_t)(b->nin + b->nport);
 	int *edge = b->edge + (size_t)b->ncopy * (size_t)b->nedge;
@@ -395,11 +395,11 @@ static bool write_copy(const Finder *f, const Copies *c, int copy, const Slot *s
 	return true;
 }
 
-static bool write_block(Finder *f, Copies *c, Block *b)
+static bool write_block(Finder *f, Copies *c, SolveBlock *b)
 {
 	int nslot, nport, *seen = arena_array(f->arena, int, f->p->nnode + 1);
 	Slot *slot = find_slots(f, c, &nslot, &nport);
-	*b = (Block){ .nin = c->nnode, .nport = nport, .nedge = nslot };
+	*b = (SolveBlock){ .nin = c->nnode, .nport = nport, .nedge = nslot };
 	b->node = arena_array(f->arena, int, (size_t)c->left * (size_t)(b->nin + nport) + 1);
 	b->edge = arena_array(f->arena, int, (size_t)c->left * (size_t)nslot + 1);
 	write_copy(f, c, c->pattern, slot, b, seen);
@@ -417,7 +417,7 @@ static void drop_all(Finder *f, Copies *c)
 }
 
 /* Grows one block from the nodes of a colour; false: they are no seeds of copies. */
-static bool find_block(Finder *f, uint64_t colour, int times, Block *b)
+static bool find_block(Finder *f, uint64_t colour, int times, SolveBlock *b)
 {
 	Copies c = { .n = times, .left = times, .first = f->nowner, .pattern = times / 2 };
 	int *seed = arena_array(f->arena, int, times), n = 0;
@@ -471,13 +471,13 @@ void fold_find(const SolveProblem *p, Arena *a, Fold *out)
 	f.role = arena_array(a, int, p->nnode + 1);
 	uint64_t colour;
 	int times, left = p->nnode;
-	*out = (Fold){ .block = arena_array(a, Block, BLOCKS) };
+	*out = (Fold){ .block = arena_array(a, SolveBlock, BLOCKS) };
 	memset(f.owner, -1, sizeof *f.owner * ((size_t)p->nnode + 1));
 	if (p->nnode >= COPIES * SMALL && !p->flat) {
 		find_near(&f);
 		find_colours(&f);
 		for (int i = 0; i < BLOCKS && left > p->nnode / 8 && (times = find_seed(&f, &colour)); i++) {
-			Block *b = &out->block[out->nblock];
+			SolveBlock *b = &out->block[out->nblock];
 			if (!find_block(&f, colour, times, b))
 				continue;
 			left -= b->ncopy * b->nin;

@@ -102,7 +102,7 @@ static double choose_unit(const Run *r, Arena *a)
 	map_init(&seen, a);
 	double sum = most_of_all(r, &seen, a, f->node, f->nnode, f->edge, f->nedge), unit = FINEST;
 	for (int i = 0; i < f->nblock; i++) {
-		const Block *b = &f->block[i];
+		const SolveBlock *b = &f->block[i];
 		sum += b->ncopy * most_of_all(r, &seen, a, b->node, b->nin, b->edge, b->nedge);
 	}
 	while (sum / unit > 0x1p50)
@@ -239,7 +239,7 @@ static bool live(const Net *net, int v)
 
 /* Reads one copy and prunes it as far as is valid for every assignment of its ports.  Variables that remain are in
  * `stay`; all others are decided or follow from these. */
-static void read_copy(Reader *d, const Block *b, int copy, Piece *out)
+static void read_copy(Reader *d, const SolveBlock *b, int copy, Piece *out)
 {
 	const int *node = b->node + (size_t)copy * (size_t)(b->nin + b->nport);
 	Net *net = new_net(d, b->nin + b->nport, b->nedge);
@@ -267,7 +267,7 @@ static Piece **read_pieces(Reader *d)
 	const Fold *f = d->r->fold;
 	Piece **all = arena_array(d->arena, Piece *, f->nblock + 1);
 	for (int i = 0; i < f->nblock; i++) {
-		const Block *b = &f->block[i];
+		const SolveBlock *b = &f->block[i];
 		all[i] = arena_array(d->arena, Piece, b->ncopy);
 		for (int k = 0; k < b->ncopy; k++)
 			if (!k || d->r->p->forget)
@@ -279,7 +279,7 @@ static Piece **read_pieces(Reader *d)
 }
 
 /* Adds the variables and links that are left of a copy to the whole net. */
-static void put_copy(Reader *d, Net *net, const Block *b, const Piece *p, const int *node)
+static void put_copy(Reader *d, Net *net, const SolveBlock *b, const Piece *p, const int *node)
 {
 	const Net *from = p->net;
 	for (int i = 0; i < p->nstay; i++) {
@@ -299,7 +299,7 @@ static void put_copy(Reader *d, Net *net, const Block *b, const Piece *p, const 
 	net->impossible |= from->impossible;
 }
 
-static void put_like(Reader *d, Net *net, const Block *b, const Piece *p)
+static void put_like(Reader *d, Net *net, const SolveBlock *b, const Piece *p)
 {
 	Like *l = &net->like[net->nlike++];
 	*l = (Like){ 0, p->nstay, arena_array(d->arena, int, (size_t)b->ncopy * (size_t)p->nstay + 1) };
@@ -323,7 +323,7 @@ static const int *number(Reader *d, Piece *const *piece, int *nvar, int *nlink)
 		d->var[f->node[i]] = 1;
 	for (int i = 0; i < f->nblock; i++)
 		for (int k = 0; k < f->block[i].ncopy; k++) {
-			const Block *b = &f->block[i];
+			const SolveBlock *b = &f->block[i];
 			const Piece *p = &piece[i][k];
 			const int *node = b->node + (size_t)k * (size_t)(b->nin + b->nport);
 			for (int j = 0; j < p->nstay; j++)
@@ -353,7 +353,7 @@ static Net *read_net(const Run *r, Arena *a, Piece ***pieces)
 		read_node(&d, &net->var[d.var[f->node[i]]], f->node[i]);
 	read_edges(&d, net, f->edge, f->nedge);
 	for (int i = 0; i < f->nblock; i++) {
-		const Block *b = &f->block[i];
+		const SolveBlock *b = &f->block[i];
 		for (int k = 0; k < b->ncopy; k++) {
 			put_copy(&d, net, b, &piece[i][k], b->node + (size_t)k * (size_t)(b->nin + b->nport));
 			net->work += k && !r->p->forget ? 0 : piece[i][k].net->work;
@@ -407,7 +407,7 @@ static void measure(const SolveProblem *p, Shot *s)
 enum { MEMORY = 16 };
 
 /* Sets the choices of all nodes of a copy, given those of its ports and of the variables that stayed. */
-static void choose_inside(const Block *b, const Piece *p, const int *node, int *at, int *choice)
+static void choose_inside(const SolveBlock *b, const Piece *p, const int *node, int *at, int *choice)
 {
 	for (int i = 0; i < b->nin + b->nport; i++)
 		at[i] = p->net->var[i].choice[0];
@@ -420,7 +420,7 @@ static void choose_inside(const Block *b, const Piece *p, const int *node, int *
 		choice[node[i]] = at[i];
 }
 
-static bool chosen_alike(const Block *b, const Piece *p, const int *x, const int *y, const int *choice)
+static bool chosen_alike(const SolveBlock *b, const Piece *p, const int *x, const int *y, const int *choice)
 {
 	for (int i = b->nin; i < b->nin + b->nport; i++)
 		if (choice[x[i]] != choice[y[i]])
@@ -432,7 +432,7 @@ static bool chosen_alike(const Block *b, const Piece *p, const int *x, const int
 }
 
 /* Copies with equal choices at their ports have equal choices inside; few different assignments occur. */
-static void choose_copies(const SolveProblem *p, const Block *b, const Piece *piece, int *choice, int *at)
+static void choose_copies(const SolveProblem *p, const SolveBlock *b, const Piece *piece, int *choice, int *at)
 {
 	int known[MEMORY], nknown = 0, size = b->nin + b->nport;
 	for (int k = 0; k < b->ncopy; k++) {

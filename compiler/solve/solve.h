@@ -60,14 +60,14 @@ extern void (*solve_seen)(const SolveProblem *, const SolveResult *);    /* for 
 /* ---- internal ---- */
 
 /* fold.c: identical layers of a problem. */
-typedef struct Block {              /* copies: the same tables between the same positions */
+typedef struct SolveBlock {              /* copies: the same tables between the same positions */
 	int ncopy;
 	int nin, nport;                 /* nodes of a copy; ports: nodes outside of all copies next to it */
 	int *node;                      /* [copy][nin + nport] */
 	int *edge, nedge;               /* [copy][nedge]: all edges of the nodes of a copy */
-} Block;
+} SolveBlock;
 typedef struct Fold {
-	Block *block; int nblock;
+	SolveBlock *block; int nblock;
 	int *node, nnode, *edge, nedge; /* nodes and edges outside of all copies */
 } Fold;
 

@@ -34,6 +34,8 @@ typedef struct Options {
 	bool probe, print, print_io, eval, list_ops, list_annotations, list_passes, version;
 	const char *help;               /* "" text, man, bash; NULL: not asked for */
 	int64_t ranks;                  /* 0: that of the model, else 1 */
+	int64_t stages;                 /* of a pipeline; 0: those of the model, else none */
+	const char *schedule;           /* of a pipeline: a name, or a file of PyTorch's; NULL: that of the model */
 	int64_t seed;                   /* -1: that of the model, else 1 */
 	int64_t steps;                  /* -1: that of the model */
 	Target target;

@@ -249,6 +249,12 @@ void microbatch_inherit(Node *n, const Node *by)
 		note(n, "begin");
 }
 
+void microbatch_begin(Node *n)
+{
+	if (!microbatch_begins(n))
+		note(n, "begin");
+}
+
 bool microbatch_begins(const Node *n) { return annot_find(n->annot, "begin") != NULL; }
 bool microbatch_updates(const Node *n) { return annot_find(n->annot, "update") != NULL; }
 

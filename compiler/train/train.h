@@ -86,6 +86,7 @@ int  microbatch_means(Graph *, int64_t microbatches);
 int  microbatch_grad(Graph *, int64_t microbatches, Value *loss, Value **want, int nwant, Value **grad, LossScale *);
 void microbatch_inherit(Node *, const Node *by);                  /* runs when `by` runs */
 /* runs once, before or after the body; else in the body */
+void microbatch_begin(Node *);                               /* it runs once, before the micro-batches */
 bool microbatch_begins(const Node *), microbatch_updates(const Node *);
 int microbatch_run(Graph *);
 
@@ -141,6 +142,7 @@ typedef struct Group Group;
 typedef struct Role Role;
 typedef struct Block Block;
 typedef struct Queue Queue;
+typedef struct Stages Stages;
 typedef struct Packed Packed;
 typedef struct Plan Plan;
 typedef enum { KEEP_INPUT, KEEP_PARAM, KEEP_STATE, KEEP_CONST, KEEP_GRAD, KEEP_ACT } Keep;
@@ -173,6 +175,7 @@ struct Plan {
 	int nslot;                      /* length of the array */
 	Group *group; int ngroup;       /* in the order in which they run */
 	Role *role; int nrole;
+	Stages *stages;                 /* of the pipeline; NULL: there is none */
 	Block *block; int nblock;       /* of the list of actions, in its order */
 	Queue *queue; int nqueue;       /* between stages */
 	int *role_of;                   /* by rank */

@@ -22,6 +22,11 @@ static const Row rows[] = {
 	{ .family = "@", .name = "mesh", .places = ON_MODEL,
 	  .args = "name:word! device:cpu|cuda! shape:counts! ranks:ranks*",
 	  .help = "a named array of devices; ranks default to 0, 1, 2, ..." },
+	{ .family = "@", .name = "pipeline", .places = ON_MODEL, .args = "axis:index! stages:count schedule:str",
+	  .help = "an axis of the mesh enumerates the ranks of a pipeline; more stages than ranks are chunks" },
+	{ .family = "@", .name = "lane", .places = ON_MODEL, .args = "rank:index! tasks:str!",
+	  .help = "a dump: what a rank of the pipeline runs in a step, as stage, kind (F, I, W, or B: both) and "
+	          "micro-batch" },
 	{ .family = "@", .name = "train", .places = ON_MODEL,
 	  .args = "group:group* loss:name+loss metrics:metrics optimizer:optimizer schedule:schedule clip:clip "
 	          "precision:precision batch:count microbatch:count accumulate:count steps:count epochs:count "
@@ -100,6 +105,8 @@ static const Row rows[] = {
 	  .help = "a dump: each axis as a product" },
 	{ .family = "@", .name = "gradient", .places = ON_VALUE, .args = "value:name!",
 	  .help = "a dump: a parameter whose gradient is also that of another, which names it" },
+	{ .family = "@", .name = "copies", .places = ON_VALUE, .args = "number:count!",
+	  .help = "a dump: memory for so many micro-batches of it" },
 	{ .family = "@", .name = "into", .places = ON_VALUE, .args = "value:name!",
 	  .help = "an update: lives where that older value lived" },
 	{ .family = "@", .name = "denotation", .places = ON_VALUE | ON_ATTR, .args = "meaning:str! axes:str* at:str",
