@@ -8,8 +8,8 @@
  *
  * Nodes that read S, and sums of P, form the body, which runs M times.  Any other reader of a P needs the complete sum:
  * it runs once, after the body (@update), and reads an accumulator.  The accumulator x.sum is set to zero at the start
- * of a step (@begin), and each run of the body adds x.micro to it.  Nodes on B run in the body if the body needs them,
- * else once.
+ * of a step (@begin), and each run of the body adds x.micro to it.  Nodes on B that the body needs run before it
+ * (@begin) if they depend on parameters and constants alone (casts of weights), else in it; the others run after it.
  *
  * A weight that several places of the model read has an accumulator per use (w.grad.use0, in the order of the graph),
  * because each may be on another stage of a pipeline.  They are added after the body: nodes that grad_build_uses
@@ -344,6 +344,62 @@ static bool *bodies(const Micro *m)
 	return body;
 }
 
+static double bytes_of(const Value *v)
+{
+	int64_t n = type_elements(v->type);
+	return n < 0 ? 0 : (double)n * dtype_bits(v->type->elem) / 8;
+}
+
+/* Is a node whose results are the same in every micro-batch worth running once per step?  Its results then live for the
+ * whole step.  That costs nothing if the backward pass reads them, too, for they live until then in any case.
+ * Otherwise a copy or an elementwise result may be no larger than what it is made from: an expanded value is cheaper to
+ * make again. */
+static bool worth(const Graph *g, const Node *n, const bool *back)
+{
+	double made = 0, from = 0;
+	bool kept = true, cheap = n->row->expr || n->row->carries || n->nin == 0;
+	for (int k = 0; k < n->nin; k++)
+		from += n->in[k] && n->in[k]->graph == g ? bytes_of(n->in[k]) : 0;
+	for (int k = 0; k < n->nout; k++)
+		if (n->out[k]) {
+			made += bytes_of(n->out[k]);
+			kept &= back[n->out[k]->id];
+		}
+	return kept || !cheap || made <= from;
+}
+
+/* Marks what the body computes from parameters and constants alone, such as casts of weights: it runs once, before the
+ * body.  A node that is recomputed stays in the body: its value is not meant to be kept. */
+static void begin_early(const Micro *m, const bool *body)
+{
+	Graph *g = m->g;
+	bool *early = arena_array(g->scratch, bool, g->nvalue + 1), *back = arena_array(g->scratch, bool,
+		g->nvalue + 1);
+	for (int i = 0; i < g->nnode; i++)
+		for (int k = 0; k < g->node[i]->nin && annot_find(g->node[i]->annot, "part"); k++) {
+			const Value *v = g->node[i]->in[k];
+			if (v && v->graph == g && !microbatch_axis_shape_only(g->node[i], k))
+				back[v->id] = true;
+		}
+	for (int i = 0; i < g->nnode; i++) {
+		Node *n = g->node[i];
+		bool ok = body[i] && !n->row->random && !n->row->moves && !annot_find(n->annot, "recompute");
+		for (int k = 0; k < n->nin && ok; k++) {
+			const Value *v = n->in[k];
+			ok = !v || (v->graph == g && !v->input && (!v->def || early[v->id]));
+		}
+		for (int k = 0; k < n->nout && ok; k++)
+			ok = !n->out[k] || (!n->out[k]->into && !n->out[k]->output &&
+				microbatch_axis_of(m, n->out[k]).kind == ALONG_B);
+		if (!ok || !worth(g, n, back))
+			continue;
+		note(n, "begin");
+		for (int k = 0; k < n->nout; k++)
+			if (n->out[k])
+				early[n->out[k]->id] = true;
+	}
+}
+
 /* When a node runs: 0 once before the body, 1 in it, 2 once after it. */
 static int phase_of(const Node *n)
 {
@@ -465,6 +521,7 @@ int microbatch_run(Graph *g)
 			return -1;
 		}
 	bool *body = bodies(&m);
+	begin_early(&m, body);
 	Value **sum = arena_array(g->scratch, Value *, g->nvalue + 1);
 	Sums sums = { 0 };
 	int nnode = g->nnode;
