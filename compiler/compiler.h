@@ -35,7 +35,6 @@ int  passes_run(Model *);           /* 0, or -1 after explaining */
 int  passes_from(Model *, const char *name);     /* the rest of them, from that one on */
 void passes_list(FILE *);
 bool passes_known(const char *name);
-int  passes_bind(Graph *);
 
 /* trials.c: runs of the passes in child processes, which return measurements. */
 void trials_recompute(Model *);     /* starts one without @recompute, if there is any */

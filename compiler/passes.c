@@ -6,6 +6,37 @@
 
 #include <string.h>
 
+/* Inputs without elements are a mistake, usually --set N=0. */
+static int check_inputs(const Graph *g)
+{
+	int errors = diag_errors();
+	for (int i = 0; i < g->nin; i++) {
+		const Value *v = g->in[i];
+		const Type *t = v->type;
+		for (int k = 0; t && t->kind == TY_TENSOR && k < t->ndim && !v->init; k++) {
+			if (dim_bound(t->dim[k]) != 0)
+				continue;
+			if (dim_known(t->dim[k]))
+				err_at(v->loc,
+					"input %s is empty: %s has a length of 0; give every axis of an input at least "
+					"1", v->name, type_text(t));
+			else
+				err_at(v->loc,
+					"input %s is empty, because %s is 0; give it at least 1 (--set %s=NUMBER, or "
+					"batch of @train)", v->name,
+				       dim_text(t->dim[k]), dim_text(t->dim[k]));
+			break;
+		}
+	}
+	return diag_errors() > errors ? -1 : 0;
+}
+
+static int bind(Graph *g)
+{
+	precision_mark(g->model);
+	return check_inputs(g) || inline_run(g) || whole_batch_empty(g) || whole_batch_controls(g) ? -1 : 0;
+}
+
 /* Nodes of the backward pass inherit the placements of the model, so these are set before the nodes are made. */
 static int placed_train(Graph *g)
 {
@@ -14,55 +45,54 @@ static int placed_train(Graph *g)
 }
 
 static const Pass passes[] = {
-	/* name         run                  needs             gives            drops   once */
-	{ "params",     params_run,          0,                0,               0,      false,
-		"which initialisers are trained" },
-	{ "inline",     passes_bind,         0,                BOUND | SHAPES,  0,      false,
-		"operators bound, functions and definitions inlined, shapes inferred" },
-	{ "mode",       mode_run,            SHAPES | BOUND,   0,               0,      true,
-		"batch norm and dropout that an exporter left switched off" },
-	{ "fold",       fold_run,            SHAPES | BOUND,   FOLDED,          0,      false,
-		"constants, copies and equal nodes gone" },
-	{ "lift",       lift_run,            SHAPES | FOLDED,  LIFTED,          0,      true,
-		"decomposed norms, GELU, attention, rotary embedding, SwiGLU recognised" },
-	{ "transpose",  transpose_run,       SHAPES | BOUND,   0,               0,      false,
-		"transposes become part of the matrix products that read them" },
-	{ "precision",  precision_run,       SHAPES | BOUND,   0,               0,      true,
-		"casts to and from half precision" },
-	{ "factors",    factors_run,         SHAPES | BOUND,   0,               0,      false,
-		"axes as products of factors" },
-	{ "train",      placed_train,        SHAPES | BOUND,   TRAIN,           0,      false,
-		"loss, backward pass and update added" },
-	{ "fold",       fold_run,            SHAPES | BOUND,   FOLDED,          0,      false,
-		"again: new nodes" },
-	{ "micro",      microbatch_run,      SHAPES | TRAIN,   0,               0,      true,
-		"a step in micro-batches: sums over them, what runs in each and what after" },
-	{ "recompute",  recompute_run,       SHAPES | TRAIN,   0,               0,      true,
-		"copies of nodes whose values are not kept for the backward pass" },
-	{ "lower",      lower_run,           SHAPES | BOUND,   0,               0,      false,
-		"composites without a kernel replaced by their definitions" },
-	{ "transpose",  transpose_run,       SHAPES | BOUND,   0,               0,      false,
-		"again: new nodes" },
-	{ "factors",    factors_run,         SHAPES | BOUND,   0,               0,      false,
-		"again: new nodes" },
-	{ "plan",       plan_run,            SHAPES | TRAIN,   PLACED,          0,      false,
-		"mesh, place and SBP of every value" },
-	{ "boxing",     boxing_run,          PLACED,           BOXED,           0,      false,
-		"a transfer wherever producer and consumer disagree" },
-	{ "project",    project_run,         BOXED,            ROLES,           0,      false,
-		"what each rank holds; ranks that are alike share a role" },
-	{ "fuse",       fuse_run,            ROLES,            0,               0,      false,
-		"pointwise chains and epilogues joined" },
-	{ "schedule",   schedule_run,        ROLES,            ORDERED,         0,      false,
-		"actions in order, slots" },
-	{ "memplan",    memplan_run,         ORDERED,          PLANNED,         0,      false,
-		"an offset for every slot" },
-	{ "packed",     packed_weights_run,  PLANNED,          0,               0,      false,
-		"weights that stay packed for several products" },
-	{ "prove",      prove_run,           PLANNED,          PROVED,          0,      false,
-		"transfers match, nothing overlaps, every transition is legal" },
-	{ "emit",       emit_run,            PROVED,           0,               0,      false,
-		"the program, as files" },
+	{ .name = "params", .run = params_run,
+		.does = "which initialisers are trained" },
+	{ .name = "inline", .run = bind, .gives = BOUND | SHAPES,
+		.does = "operators bound, functions and definitions inlined, shapes inferred" },
+	{ .name = "mode", .run = mode_run, .needs = SHAPES | BOUND, .once = true,
+		.does = "batch norm and dropout that an exporter left switched off" },
+	{ .name = "fold", .run = fold_run, .needs = SHAPES | BOUND, .gives = FOLDED,
+		.does = "constants, copies and equal nodes gone" },
+	{ .name = "lift", .run = lift_run, .needs = SHAPES | FOLDED, .gives = LIFTED, .once = true,
+		.does = "decomposed norms, GELU, attention, rotary embedding, SwiGLU recognised" },
+	{ .name = "transpose", .run = transpose_run, .needs = SHAPES | BOUND,
+		.does = "transposes become part of the matrix products that read them" },
+	{ .name = "precision", .run = precision_run, .needs = SHAPES | BOUND, .once = true,
+		.does = "casts to and from half precision" },
+	{ .name = "factors", .run = factors_run, .needs = SHAPES | BOUND,
+		.does = "axes as products of factors" },
+	{ .name = "train", .run = placed_train, .needs = SHAPES | BOUND, .gives = TRAIN,
+		.does = "loss, backward pass and update added" },
+	{ .name = "fold", .run = fold_run, .needs = SHAPES | BOUND, .gives = FOLDED,
+		.does = "again: new nodes" },
+	{ .name = "micro", .run = microbatch_run, .needs = SHAPES | TRAIN, .once = true,
+		.does = "a step in micro-batches: sums over them, what runs in each and what after" },
+	{ .name = "recompute", .run = recompute_run, .needs = SHAPES | TRAIN, .once = true,
+		.does = "copies of nodes whose values are not kept for the backward pass" },
+	{ .name = "lower", .run = lower_run, .needs = SHAPES | BOUND,
+		.does = "composites without a kernel replaced by their definitions" },
+	{ .name = "transpose", .run = transpose_run, .needs = SHAPES | BOUND,
+		.does = "again: new nodes" },
+	{ .name = "factors", .run = factors_run, .needs = SHAPES | BOUND,
+		.does = "again: new nodes" },
+	{ .name = "plan", .run = plan_run, .needs = SHAPES | TRAIN, .gives = PLACED,
+		.does = "mesh, place and SBP of every value" },
+	{ .name = "boxing", .run = boxing_run, .needs = PLACED, .gives = BOXED,
+		.does = "a transfer wherever producer and consumer disagree" },
+	{ .name = "project", .run = project_run, .needs = BOXED, .gives = ROLES,
+		.does = "what each rank holds; ranks that are alike share a role" },
+	{ .name = "fuse", .run = fuse_run, .needs = ROLES,
+		.does = "pointwise chains and epilogues joined" },
+	{ .name = "schedule", .run = schedule_run, .needs = ROLES, .gives = ORDERED,
+		.does = "actions in order, slots" },
+	{ .name = "memplan", .run = memplan_run, .needs = ORDERED, .gives = PLANNED,
+		.does = "an offset for every slot" },
+	{ .name = "packed", .run = packed_weights_run, .needs = PLANNED,
+		.does = "weights that stay packed for several products" },
+	{ .name = "prove", .run = prove_run, .needs = PLANNED, .gives = PROVED,
+		.does = "transfers match, nothing overlaps, every transition is legal" },
+	{ .name = "emit", .run = emit_run, .needs = PROVED,
+		.does = "the program, as files" },
 };
 enum { NPASS = sizeof passes / sizeof passes[0] };
 
@@ -226,35 +256,4 @@ int passes_run(Model *m)
 	if (opt.explain)
 		explain(m, *opt.explain ? opt.explain : NULL);
 	return 0;
-}
-
-/* Inputs without elements are a mistake, usually --set N=0. */
-static int check_inputs(const Graph *g)
-{
-	int errors = diag_errors();
-	for (int i = 0; i < g->nin; i++) {
-		const Value *v = g->in[i];
-		const Type *t = v->type;
-		for (int k = 0; t && t->kind == TY_TENSOR && k < t->ndim && !v->init; k++) {
-			if (dim_bound(t->dim[k]) != 0)
-				continue;
-			if (dim_known(t->dim[k]))
-				err_at(v->loc,
-					"input %s is empty: %s has a length of 0; give every axis of an input at least "
-					"1", v->name, type_text(t));
-			else
-				err_at(v->loc,
-					"input %s is empty, because %s is 0; give it at least 1 (--set %s=NUMBER, or "
-					"batch of @train)", v->name,
-				       dim_text(t->dim[k]), dim_text(t->dim[k]));
-			break;
-		}
-	}
-	return diag_errors() > errors ? -1 : 0;
-}
-
-int passes_bind(Graph *g)
-{
-	precision_mark(g->model);
-	return check_inputs(g) || inline_run(g) || whole_batch_empty(g) || whole_batch_controls(g) ? -1 : 0;
 }

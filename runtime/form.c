@@ -408,21 +408,6 @@ static int64_t common_axis(const Form *a, const int *ca, const Form *b, const in
 	return len;
 }
 
-int64_t form_common(const Form *a, int pa, const Form *b, int pb)
-{
-	int ca[FORM_MESH], cb[FORM_MESH];
-	int64_t n = 1;
-	form_coord(a, pa, ca);
-	form_coord(b, pb, cb);
-	for (int axis = 0; axis < a->naxis && n; axis++) {
-		int64_t len = common_axis(a, ca, b, cb, axis);
-		n = len < 0 ? -1 : n * len;
-		if (len < 0)
-			break;
-	}
-	return n;
-}
-
 /* ---- volumes on one mesh ---- */
 
 static bool cuts(const Form *f, int k, int axis)
@@ -740,39 +725,4 @@ int form_pieces(const Form *src, const Form *dst, int to, bool *fill,
 		*fill = given < wanted;
 	form_shard_free(&part);
 	return code;
-}
-
-/* ---- rows ---- */
-
-void form_rows(const FormPiece *p, void (*row)(void *, int64_t, int64_t, int64_t), void *arg)
-{
-	int last = p->naxis - 1, at[FORM_AXES] = { 0 };
-	int64_t k[FORM_AXES] = { 0 };
-	if (!p->elements)
-		return;
-	if (last < 0) {
-		row(arg, 0, 0, 1);
-		return;
-	}
-	for (;;) {
-		int64_t from = 0, to = 0;
-		for (int a = 0; a < last; a++) {
-			from = (from + p->axis[a].meet[at[a]].from + k[a]) * p->from_dim[a + 1];
-			to = (to + p->axis[a].meet[at[a]].to + k[a]) * p->to_dim[a + 1];
-		}
-		for (int i = 0; i < p->axis[last].n; i++)
-			row(arg, from + p->axis[last].meet[i].from, to + p->axis[last].meet[i].to,
-				p->axis[last].meet[i].len);
-		int a = last - 1;
-		for (; a >= 0; a--) {
-			if (++k[a] < p->axis[a].meet[at[a]].len)
-				break;
-			k[a] = 0;
-			if (++at[a] < p->axis[a].n)
-				break;
-			at[a] = 0;
-		}
-		if (a < 0)
-			return;
-	}
 }

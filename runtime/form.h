@@ -88,7 +88,6 @@ bool form_crosses(const Form *, const Form *, int k);           /* of one mesh: 
                                                                  * that differ along axis k */
 int  form_group(const Form *, const Form *);                    /* ranks that a transfer involves together, at most */
 int  form_joined(const Form *, const Form *);                   /* ranks of both meshes together */
-int64_t form_common(const Form *, int index, const Form *, int other); /* elements in both shards; -1: no memory */
 
 /* Elements of all pieces that come from another rank, for forms on one mesh, without computing the pieces: added to
  * *total; *most becomes what one rank takes, if that is more.  one: of the first rank only.  0, -1: no memory. */
@@ -111,9 +110,5 @@ typedef struct FormPiece {
  * piece. */
 int form_pieces(const Form *src, const Form *dst, int to, bool *fill,
 	int (*piece)(void *arg, const FormPiece *), void *arg);
-
-/* Walks the rows of a piece: n consecutive elements, at `from` in the shard of the source and at `to` in that of the
- * destination. */
-void form_rows(const FormPiece *, void (*row)(void *arg, int64_t from, int64_t to, int64_t n), void *arg);
 
 #endif

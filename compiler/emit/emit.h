@@ -39,10 +39,6 @@ typedef struct Emit {
 	int64_t work_shared, work_each;         /* scratch: the largest need of the calls that are printed */
 } Emit;
 
-/* blocks.c: repeats in a list of rows: `period` rows from `from` on, `count` times. */
-typedef struct Repeat { int from, period, count; } Repeat;
-Repeat *blocks_find(Arena *, const int *row, int n, int *count);
-
 /* calls.c: which row prints the call of a kernel.  A call is printed from: */
 typedef struct Print {
 	Emit *e;
@@ -106,6 +102,10 @@ void make_emit(Emit *, const char *made);
 const char *pointwise_function(Emit *, const Action *, int rank);
 void pointwise_write(Emit *);
 
+/* repeats.c: repeats in a list of rows: `period` rows from `from` on, `count` times. */
+typedef struct Repeat { int from, period, count; } Repeat;
+Repeat *repeats_find(Arena *, const int *row, int n, int *count);
+
 /* report.c: the memory of a rank, by class, when most is in use; gaps are bytes lost between values. */
 /* thread: of each further thread; saver: added by checkpoints */
 typedef struct RankMemory { int64_t total, slab, gaps, packed, work, data, base, thread, saver; } RankMemory;
@@ -130,9 +130,6 @@ void role_about(const Emit *, Text *, const Action *);       /* "mlp.ir:14:3  h 
 /* stamp.c: the origin of a tree: version, model, command; plan.ir, LICENSE and copies of the files that were read. */
 extern const char stamp_version[];
 const char *stamp_make(Emit *, Model *, uint64_t *hash);     /* the text for README.md; hash: of the plan */
-/* the plan; bytes with a meaning in C or make are escaped */
-void stamp_print(const Model *, Text *);
-uint64_t stamp_hash(const Text *);
 
 /* tables.c: the tables that the runtime reads: parameters, inputs, metrics. */
 /* params.c and the weights file; program: entries of RtProgram */

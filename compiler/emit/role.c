@@ -1,7 +1,7 @@
 /* Schedules: the actions of a role, in order, as tables over a few functions.
  *
  * An action is printed as a call over its values t[0], t[1], ...: results first, then operands.  Actions whose calls
- * have the same text share a function.  A sequence of actions that repeats (emit/blocks.c) is one table, which the
+ * have the same text share a function.  A sequence of actions that repeats (emit/repeats.c) is one table, which the
  * runtime walks several times with other values; its comments describe the first repetition.  The text is the same for
  * C and for CUDA. */
 #include "emit/emit.h"
@@ -460,7 +460,7 @@ static Repeat *stretches(const Sched *s, const Role *all, const int *number, int
 			task++;
 		if (x.from == x.to && task == all->ntask)
 			continue;
-		Repeat *rep = x.from < x.to ? blocks_find(ar, number + x.from, x.to - x.from, &k) : NULL;
+		Repeat *rep = x.from < x.to ? repeats_find(ar, number + x.from, x.to - x.from, &k) : NULL;
 		for (int j = 0; j < k; j++) {
 			rep[j].from += x.from;
 			arena_push(ar, list, *count, rep[j]);

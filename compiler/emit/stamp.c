@@ -158,46 +158,7 @@ static void put_copy(Tree *t, Text *about, const Source *s, const char *what)
 	text_add(about, " (SHA-1 %s).\n", s->sum);
 }
 
-const char *stamp_make(Emit *e, Model *m, uint64_t *hash)
-{
-	Arena *a = e->tree.arena;
-	Annot *old = take(m);
-	Source model = { .path = text_arg(old, "model") }, place = { .path = text_arg(old, "place") };
-	Text bare = { 0 }, about = { 0 };
-	model.path = model.path ? model.path : opt.input;
-	model.as = arena_printf(a, "model.%s", ending(model.path));
-	place.path = place.path ? place.path : opt.place;
-	place.as = "model.place";
-	if (old) {
-		snprintf(model.sum, sizeof model.sum, "%s", text_arg(old, "sum"));
-		from_tree(a, &model);
-	} else {
-		from_run(&model);
-	}
-	if (text_arg(old, "place_sum")) {
-		snprintf(place.sum, sizeof place.sum, "%s", text_arg(old, "place_sum"));
-		from_tree(a, &place);
-	} else if (place.path) {
-		from_run(&place);
-	}
-	stamp_print(m, &bare);
-	*hash = stamp_hash(&bare);
-	Annot *made = make(m, old, &model, &place);
-	annot_add(&m->annot, made);
-	stamp_print(m, tree_file(&e->tree, "plan.ir"));
-	text_add(&about, "Written by sbpcc %s, by\n\n    sbpcc %s", stamp_version, word(a, model.path));
-	for (int i = 0; i < made->narg; i++)
-		if (!strcmp(made->arg[i].param, "options"))
-			text_add(&about, " %s", word(a, made->arg[i].s));
-	text_add(&about, "\n\n");
-	put_copy(&e->tree, &about, &model, "model");
-	if (place.path)
-		put_copy(&e->tree, &about, &place, "file of --place");
-	tree_copy(&e->tree, "LICENSE", "LICENSE");
-	return arena_printf(a, "%s", about.s);
-}
-
-uint64_t stamp_hash(const Text *t)
+static uint64_t hash_of(const Text *t)
 {
 	uint64_t h = 0xCBF29CE484222325u;
 	for (size_t i = 0; i < t->n; i++)
@@ -224,7 +185,8 @@ static const char *plan_string(Text *out, const char *s, const char *end)
 	return s < end ? s + 1 : s;
 }
 
-void stamp_print(const Model *m, Text *out)
+/* The plan; bytes with a meaning in C or make are escaped. */
+static void print_plan(const Model *m, Text *out)
 {
 	char *s = NULL;
 	size_t n = 0;
@@ -239,4 +201,43 @@ void stamp_print(const Model *m, Text *out)
 		at = quote ? plan_string(out, quote + 1, end) : end;
 	}
 	free(s);
+}
+
+const char *stamp_make(Emit *e, Model *m, uint64_t *hash)
+{
+	Arena *a = e->tree.arena;
+	Annot *old = take(m);
+	Source model = { .path = text_arg(old, "model") }, place = { .path = text_arg(old, "place") };
+	Text bare = { 0 }, about = { 0 };
+	model.path = model.path ? model.path : opt.input;
+	model.as = arena_printf(a, "model.%s", ending(model.path));
+	place.path = place.path ? place.path : opt.place;
+	place.as = "model.place";
+	if (old) {
+		snprintf(model.sum, sizeof model.sum, "%s", text_arg(old, "sum"));
+		from_tree(a, &model);
+	} else {
+		from_run(&model);
+	}
+	if (text_arg(old, "place_sum")) {
+		snprintf(place.sum, sizeof place.sum, "%s", text_arg(old, "place_sum"));
+		from_tree(a, &place);
+	} else if (place.path) {
+		from_run(&place);
+	}
+	print_plan(m, &bare);
+	*hash = hash_of(&bare);
+	Annot *made = make(m, old, &model, &place);
+	annot_add(&m->annot, made);
+	print_plan(m, tree_file(&e->tree, "plan.ir"));
+	text_add(&about, "Written by sbpcc %s, by\n\n    sbpcc %s", stamp_version, word(a, model.path));
+	for (int i = 0; i < made->narg; i++)
+		if (!strcmp(made->arg[i].param, "options"))
+			text_add(&about, " %s", word(a, made->arg[i].s));
+	text_add(&about, "\n\n");
+	put_copy(&e->tree, &about, &model, "model");
+	if (place.path)
+		put_copy(&e->tree, &about, &place, "file of --place");
+	tree_copy(&e->tree, "LICENSE", "LICENSE");
+	return arena_printf(a, "%s", about.s);
 }

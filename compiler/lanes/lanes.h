@@ -9,8 +9,7 @@
  *   lane       an ordered list of tasks (a block for a micro-batch) of a role.  Compute is one lane; each end of a
  *              channel is a lane of its own.
  *   channel    a transfer between two roles, in one direction.  Its k-th send meets its k-th receive.
- *   net        the programs of all roles, and the channels between them.  Ranks of a role are alike: one stands for
- *              all.
+ *   net        the programs of all roles, and the channels between them.  One rank stands for all of its role.
  *
  * The sections below stand in the order in which the data passes through the files. */
 #ifndef SBPCC_LANES_H
@@ -48,8 +47,7 @@ typedef struct Pipeline {
 	int64_t *limit;                 /* by rank: bytes; NULL: no limit */
 } Pipeline;
 
-/* What a rank runs, in order: F and B and W, or F and BW.  The updates of its stages follow its last task; they are
- * not in the list. */
+/* What a rank runs, in order: F and B and W, or F and BW.  Updates follow its last task and are not in the list. */
 typedef struct PipeTask { BlockKind kind; int stage, micro; } PipeTask;
 typedef struct PipeOrder { PipeTask **task; int *ntask; } PipeOrder;    /* by rank */
 
@@ -120,8 +118,7 @@ typedef struct LaneChannel {
 	const char *name;
 	int from, from_reg, to, to_reg; /* roles, and a register of each */
 	int link;                       /* channels of one link carry one message at a time */
-	double latency, busy;
-	int64_t bytes;
+	double latency, busy; int64_t bytes;
 } LaneChannel;
 typedef struct LaneMeet { const char *name; int *role, nrole; } LaneMeet;       /* a collective and who takes part */
 typedef struct LaneNet {
@@ -159,11 +156,9 @@ bool play_net(const LaneNet *, int steps, bool buffered, Arena *, LanePlay *);
 /* csv.c: PyTorch's CSV of a schedule. */
 typedef struct CsvCell { int type, stage, micro; bool pair; Loc at; } CsvCell;  /* pair: overlaps with the next cell */
 typedef struct PipeCsv {
-	int nrank, nstage, micros;
-	int *rank;                      /* by stage */
+	int nrank, nstage, micros, *rank;       /* rank: by stage */
 	CsvCell **cell; int *ncell;     /* by rank, without empty cells */
-	bool sends;                     /* it has sends and receives */
-	PipeOrder order;
+	PipeOrder order; bool sends;    /* sends: it has sends and receives */
 } PipeCsv;
 int  csv_read(const char *path, Arena *, PipeCsv *);                    /* -1 after explaining */
 void csv_net(const PipeCsv *, Arena *, LaneNet *);      /* a net of its order, with its own sends and receives */
@@ -197,11 +192,9 @@ typedef struct SearchResult {
 	double period, span, makespan;
 	int64_t peak;                   /* bytes, the largest of a rank, without what is fixed */
 	PipeBound bound;
-	double gap;                     /* period / bound.period - 1 */
-	double work;                    /* tasks visited */
+	double gap, work;               /* period / bound.period - 1; tasks visited */
 	bool proven;                    /* no order has a smaller period */
 } SearchResult;
-/* 1: no order that fits the memory was found */
-int search_run(const Pipeline *, double seconds, Arena *, SearchResult *);
+int search_run(const Pipeline *, double seconds, Arena *, SearchResult *);      /* 1: found none that fits */
 
 #endif

@@ -1,6 +1,5 @@
 /* The plan: meshes, placements, SBP signatures and their costs, pins, the search over candidates, transfers as nodes.
- * Sections stand in the order of the data: machine, SBP, signatures, pins, search, costs, transfers; plan.c runs them
- * all.
+ * Sections stand in the order of the data: machine, SBP, signatures, pins, search, costs, transfers, all of them.
  *
  * An Sbp array says how a value is split, with an entry per axis of a mesh.  A Form (runtime/form.h) says the same as
  * ranks and lengths: how a value is divided over ranks.  Passes choose SBPs; transfers are between forms. */
@@ -17,8 +16,7 @@ enum { MESH_DIMS = FORM_MESH, RANKS_MAX = 1 << 20 };
 struct Mesh {
 	Name name;
 	bool cuda;
-	int ndim, dim[MESH_DIMS];
-	int nrank;
+	int ndim, dim[MESH_DIMS], nrank;
 	int first;                      /* rank NULL: the rank at coordinate (i, j) is first + i * dim[1] + j */
 	const int *rank;                /* else it is rank[i * dim[1] + j] */
 	const int *index; int nindex;   /* with it: by rank, 1 + its index in the mesh; 0: not of the mesh */
@@ -72,8 +70,8 @@ extern Device device;
 int  device_read(const char *file_or_preset, const Mesh *);  /* NULL: the preset of the target; -1 after explaining */
 double device_through(double bytes);                         /* seconds in which a rank reads or writes one value */
 
-/* probe.c */
-int  probe_device(FILE *);                                   /* measures this computer, writes a file for --machine */
+/* probe.c: measures this computer. */
+int  probe_device(FILE *);                                   /* writes a file for --machine */
 
 /* sbp.c: the SBP of a value, an entry per axis of the mesh. */
 typedef enum { SBP_B, SBP_S, SBP_P, SBP_ANY } SbpKind;       /* SBP_ANY: not chosen yet, or left open by a pin */
@@ -108,8 +106,7 @@ typedef struct NdSig { int ndim; const Sig *sig[MESH_DIMS]; Sbp **in, **out; } N
 Sig   *signatures_of(Node *, int nrank, Arena *, int *n);    /* along an axis of nrank ranks; "all B" is the first */
 /* all valid combinations of these along the axes of a mesh; with: of mesh_axes_bundle */
 NdSig *signatures_product(Node *, const Mesh *, const int *with, Arena *, int *n);
-/* one combination; NULL: it is not valid */
-NdSig *signatures_together(const Node *, const Sig *const *, int ndim, Arena *);
+NdSig *signatures_together(const Node *, const Sig *const *, int ndim, Arena *); /* one of them; NULL: not valid */
 bool   signatures_can(const Sbp *, int ndim);                /* the entries are valid together */
 bool   signatures_define(const NdSig *, const Mesh *);       /* along some axis by the definition of the node */
 /* the factors of an axis that are one factor of the rule */
@@ -192,26 +189,20 @@ int boxing_run(Graph *);
 bool transfer_same_cut(const FormCut *, const FormCut *);
 _Noreturn void transfer_no_room(void);                       /* exits with EXIT_LIMIT: too many pieces for memory */
 typedef struct Transfer {
-	/* all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, scatter, gather, reduce, send, slice,
-	 * zero_fill, none */
-	const char *how;
+	const char *how;                /* all_reduce, all_gather, ..., send, slice, zero_fill, none */
 	bool one_mesh, local;           /* source and destination are one mesh; nothing is moved */
 	unsigned axes;                  /* on one mesh: bit k when forms differ along axis k; groups exchange there */
 	int64_t total, busiest;         /* elements received by all ranks; by the busiest (between meshes: or sent) */
 } Transfer;
 Transfer transfer_count(const Form *from, const Form *to, bool exact);   /* exact: rank by rank */
 const Transfer *transfer_of(const Form *from, const Form *to);           /* memoised */
-/* runtime/comm_nccl.c can do it, between all ranks */
-bool transfer_nccl(const Form *from, const Form *to, int64_t elem_bytes);
+bool transfer_nccl(const Form *from, const Form *to, int64_t elem_bytes);        /* comm_nccl.c can do it */
 double transfer_time(const Transfer *, const Form *from, const Form *to, int64_t elem_bytes);
 double transfer_seconds(const Form *from, const Form *to, int64_t elem_bytes);
-/* A memo by pair of forms; a new entry is NULL. */
-typedef struct FormPair FormPair;
-typedef struct FormPairs { FormPair **list; int n, cap; } FormPairs;
+typedef struct FormPairs { struct FormPair **list; int n, cap; } FormPairs;      /* a memo; a new entry is NULL */
 void **transfer_pair(FormPairs *, const Form *from, const Form *to, int64_t more);
 
-/* boxing_route.c: the quickest route from form to form. */
-/* the forms after the first; the last is the destination */
+/* boxing_route.c: the quickest route from form to form; its forms after the first, the last is the destination. */
 typedef struct BoxingRoute { int n; Form *form; double seconds; } BoxingRoute;
 const BoxingRoute *boxing_route_find(const Form *from, const Form *to, int64_t elem_bytes);   /* memoised */
 

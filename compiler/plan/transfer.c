@@ -1,6 +1,7 @@
 /* One transfer from a form to another: its name, its groups of ranks, its volume and its time.
  *
- * The name is for readers and for fast paths of a runtime; the meaning is always that of the two forms.  On one mesh a
+ * The name (all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, scatter, gather, reduce, send, slice,
+ * zero_fill, none) is for readers and for fast paths of a runtime; the meaning is that of the two forms.  On one mesh a
  * transfer is described by the axes of the mesh along which the forms differ: ranks that differ in these coordinates
  * only are a group and exchange among themselves.  An axis with the same cut on both sides counts as different when an
  * outer axis that differs cuts the same factor, because it then divides another range.
@@ -282,6 +283,7 @@ static void describe(int64_t *key, int *n, const Form *f)
 	}
 }
 
+typedef struct FormPair FormPair;
 struct FormPair {
 	FormPair *next;
 	uint64_t hash;

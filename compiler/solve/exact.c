@@ -19,7 +19,7 @@
 enum {
 	K_ELIMINATE = 32,
 	SCOPE_MAX = 40,
-	FEW = 4                         /* copies of a block that decide whether any number of them is too wide */
+	FEW = 4                         /* copies of a motif that decide whether any number of them is too wide */
 };
 
 typedef struct Factor {

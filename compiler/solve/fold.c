@@ -2,9 +2,9 @@
  *
  * A model of a hundred layers is the same problem a hundred times, connected by a few nodes: the values that flow from
  * layer to layer, forward and backward, and those that all layers share.  Equal costs have equal pointers, so this is
- * visible before anything is computed.  This file divides the problem into blocks.  A block is a set of copies: each
+ * visible before anything is computed.  This file divides the problem into motifs.  A motif is a set of copies: each
  * has the same nodes connected by the same tables, and its nodes have no other edges than those to ports, nodes outside
- * of all copies.  solve.c then reads and prunes one copy of a block.  For the others it writes what is left of the
+ * of all copies.  solve.c then reads and prunes one copy of a motif.  For the others it writes what is left of the
  * first, with the same tables, and decodes the choices inside once for each assignment of the ports.
  *
  *        port         port         port                      port        port        port
@@ -24,18 +24,18 @@
  *   - Finally each copy is compared with the pattern, edge by edge and port by port.
  * Colours only guide the search: everything that is relied on is compared.
  *
- * The blocks do not depend on the addresses of tables, only on which are equal, so the result is reproducible.  Each
+ * The motifs do not depend on the addresses of tables, only on which are equal, so the result is reproducible.  Each
  * pruning step inside of a copy holds for every assignment of the ports, so it is also valid in the whole problem: the
- * least cost is the same with and without blocks. */
+ * least cost is the same with and without motifs. */
 #include "solve/solve.h"
 
 #include <string.h>
 
 enum {
 	ROUNDS = 3,                     /* radius of the neighbourhood that a colour describes */
-	COPIES = 3,                     /* least copies of a block */
-	BLOCKS = 8,                     /* most blocks */
-	SMALL = 16,                     /* fewer nodes are not worth a block */
+	COPIES = 3,                     /* least copies of a motif */
+	MOTIFS = 8,                     /* most motifs */
+	SMALL = 16,                     /* fewer nodes are not worth a motif */
 	TOUCHES = 512                   /* most pairs of roles by which copies touch: with more they are no layers */
 };
 
@@ -58,7 +58,7 @@ typedef struct Finder {
 	int *owner, *role;              /* by node: its copy, or one of those below; its position in the copy */
 	int nowner;
 } Finder;
-enum { NONE = -1, REFUSED = -2, PORT = -3 };            /* REFUSED: by this block; PORT: never inside of a block */
+enum { NONE = -1, REFUSED = -2, PORT = -3 };            /* REFUSED: by this motif; PORT: never inside of a motif */
 
 static uint64_t stir(uint64_t h, uint64_t x)
 {
@@ -340,7 +340,7 @@ static void sort_roles(Finder *f, Copies *c)
 				f->role[c->node[r][i]] = r;
 }
 
-/* ---- blocks ---- */
+/* ---- motifs ---- */
 
 /* An edge of the pattern: edge k of a role, and the port at its end; -1: an inner edge. */
 typedef struct Slot { int role, k, port; } Slot;
@@ -367,7 +367,7 @@ static Slot *find_slots(const Finder *f, const Copies *c, int *nslot, int *nport
 
 /* Writes the nodes of a copy, then its ports, and its edges; false: its ports do not correspond one to one to those of
  * the pattern. */
-static bool write_copy(const Finder *f, const Copies *c, int copy, const Slot *slot, SolveBlock *b, int *seen)
+static bool write_copy(const Finder *f, const Copies *c, int copy, const Slot *slot, Motif *b, int *seen)
 {
 	int *node = b->node + (size_t)b->ncopy * (size_t)(b->nin + b->nport);
 	int *edge = b->edge + (size_t)b->ncopy * (size_t)b->nedge;
@@ -395,11 +395,11 @@ static bool write_copy(const Finder *f, const Copies *c, int copy, const Slot *s
 	return true;
 }
 
-static bool write_block(Finder *f, Copies *c, SolveBlock *b)
+static bool write_motif(Finder *f, Copies *c, Motif *b)
 {
 	int nslot, nport, *seen = arena_array(f->arena, int, f->p->nnode + 1);
 	Slot *slot = find_slots(f, c, &nslot, &nport);
-	*b = (SolveBlock){ .nin = c->nnode, .nport = nport, .nedge = nslot };
+	*b = (Motif){ .nin = c->nnode, .nport = nport, .nedge = nslot };
 	b->node = arena_array(f->arena, int, (size_t)c->left * (size_t)(b->nin + nport) + 1);
 	b->edge = arena_array(f->arena, int, (size_t)c->left * (size_t)nslot + 1);
 	write_copy(f, c, c->pattern, slot, b, seen);
@@ -416,8 +416,8 @@ static void drop_all(Finder *f, Copies *c)
 			give_up(f, c, i);
 }
 
-/* Grows one block from the nodes of a colour; false: they are no seeds of copies. */
-static bool find_block(Finder *f, uint64_t colour, int times, SolveBlock *b)
+/* Grows one motif from the nodes of a colour; false: they are no seeds of copies. */
+static bool find_motif(Finder *f, uint64_t colour, int times, Motif *b)
 {
 	Copies c = { .n = times, .left = times, .first = f->nowner, .pattern = times / 2 };
 	int *seed = arena_array(f->arena, int, times), n = 0;
@@ -439,7 +439,7 @@ static bool find_block(Finder *f, uint64_t colour, int times, SolveBlock *b)
 			give_up(f, &c, i);
 	separate(f, &c);
 	sort_roles(f, &c);
-	if (c.nnode && c.left >= COPIES && write_block(f, &c, b) && b->ncopy * b->nin >= SMALL) {
+	if (c.nnode && c.left >= COPIES && write_motif(f, &c, b) && b->ncopy * b->nin >= SMALL) {
 		for (int i = 0; i < b->ncopy; i++)
 			for (int k = b->nin; k < b->nin + b->nport; k++)
 				f->owner[b->node[i * (b->nin + b->nport) + k]] = PORT;
@@ -471,17 +471,17 @@ void fold_find(const SolveProblem *p, Arena *a, Fold *out)
 	f.role = arena_array(a, int, p->nnode + 1);
 	uint64_t colour;
 	int times, left = p->nnode;
-	*out = (Fold){ .block = arena_array(a, SolveBlock, BLOCKS) };
+	*out = (Fold){ .motif = arena_array(a, Motif, MOTIFS) };
 	memset(f.owner, -1, sizeof *f.owner * ((size_t)p->nnode + 1));
 	if (p->nnode >= COPIES * SMALL && !p->flat) {
 		find_near(&f);
 		find_colours(&f);
-		for (int i = 0; i < BLOCKS && left > p->nnode / 8 && (times = find_seed(&f, &colour)); i++) {
-			SolveBlock *b = &out->block[out->nblock];
-			if (!find_block(&f, colour, times, b))
+		for (int i = 0; i < MOTIFS && left > p->nnode / 8 && (times = find_seed(&f, &colour)); i++) {
+			Motif *b = &out->motif[out->nmotif];
+			if (!find_motif(&f, colour, times, b))
 				continue;
 			left -= b->ncopy * b->nin;
-			out->nblock++;
+			out->nmotif++;
 		}
 	}
 	find_rest(&f, a, out);

@@ -1,6 +1,6 @@
 /* Reads a problem and finds a solution of least cost and a lower bound.
  *
- * Identical layers are found first (fold.c): one copy of each block is read and pruned, and the nodes that are left of
+ * Identical layers are found first (fold.c): one copy of each motif is read and pruned, and the nodes that are left of
  * it represent every copy in the network of the problem, called the whole net.  Without limits this net is then pruned
  * and eliminated.  Where it is too wide for elimination, messages are passed, the choices that they rule out are
  * removed, and elimination is tried again.
@@ -21,14 +21,14 @@ static const double FINEST = 0x1p-40;           /* seconds: costs below a picose
 
 void (*solve_seen)(const SolveProblem *, const SolveResult *);
 
-/* A pruned copy of a block: a net of its nodes and its ports, and those of them that are variables of the whole net. */
+/* A pruned copy of a motif: a net of its nodes and its ports, and those of them that are variables of the whole net. */
 typedef struct Piece { Net *net; int *stay, nstay, nlink; } Piece;
 
 /* One solution of the problem at given prices. */
 typedef struct Shot {
 	Arena arena, work;              /* for the solution; for net and sweep, freed by close_shot */
 	Net *net;
-	Piece **piece;                  /* [block][copy] */
+	Piece **piece;                  /* [motif][copy] */
 	Sweep sweep;                    /* exact only */
 	bool possible, exact, stopped;
 	int *choice, *at;
@@ -101,8 +101,8 @@ static double choose_unit(const Run *r, Arena *a)
 	Map seen;
 	map_init(&seen, a);
 	double sum = most_of_all(r, &seen, a, f->node, f->nnode, f->edge, f->nedge), unit = FINEST;
-	for (int i = 0; i < f->nblock; i++) {
-		const SolveBlock *b = &f->block[i];
+	for (int i = 0; i < f->nmotif; i++) {
+		const Motif *b = &f->motif[i];
 		sum += b->ncopy * most_of_all(r, &seen, a, b->node, b->nin, b->edge, b->nedge);
 	}
 	while (sum / unit > 0x1p50)
@@ -226,7 +226,7 @@ static Net *new_net(Reader *d, int nvar, int nlink)
 	return net;
 }
 
-/* ---- blocks ---- */
+/* ---- motifs ---- */
 
 static bool live(const Net *net, int v)
 {
@@ -239,7 +239,7 @@ static bool live(const Net *net, int v)
 
 /* Reads one copy and prunes it as far as is valid for every assignment of its ports.  Variables that remain are in
  * `stay`; all others are decided or follow from these. */
-static void read_copy(Reader *d, const SolveBlock *b, int copy, Piece *out)
+static void read_copy(Reader *d, const Motif *b, int copy, Piece *out)
 {
 	const int *node = b->node + (size_t)copy * (size_t)(b->nin + b->nport);
 	Net *net = new_net(d, b->nin + b->nport, b->nedge);
@@ -265,9 +265,9 @@ static void read_copy(Reader *d, const SolveBlock *b, int copy, Piece *out)
 static Piece **read_pieces(Reader *d)
 {
 	const Fold *f = d->r->fold;
-	Piece **all = arena_array(d->arena, Piece *, f->nblock + 1);
-	for (int i = 0; i < f->nblock; i++) {
-		const SolveBlock *b = &f->block[i];
+	Piece **all = arena_array(d->arena, Piece *, f->nmotif + 1);
+	for (int i = 0; i < f->nmotif; i++) {
+		const Motif *b = &f->motif[i];
 		all[i] = arena_array(d->arena, Piece, b->ncopy);
 		for (int k = 0; k < b->ncopy; k++)
 			if (!k || d->r->p->forget)
@@ -279,7 +279,7 @@ static Piece **read_pieces(Reader *d)
 }
 
 /* Adds the variables and links that are left of a copy to the whole net. */
-static void put_copy(Reader *d, Net *net, const SolveBlock *b, const Piece *p, const int *node)
+static void put_copy(Reader *d, Net *net, const Motif *b, const Piece *p, const int *node)
 {
 	const Net *from = p->net;
 	for (int i = 0; i < p->nstay; i++) {
@@ -299,7 +299,7 @@ static void put_copy(Reader *d, Net *net, const SolveBlock *b, const Piece *p, c
 	net->impossible |= from->impossible;
 }
 
-static void put_like(Reader *d, Net *net, const SolveBlock *b, const Piece *p)
+static void put_like(Reader *d, Net *net, const Motif *b, const Piece *p)
 {
 	Like *l = &net->like[net->nlike++];
 	*l = (Like){ 0, p->nstay, arena_array(d->arena, int, (size_t)b->ncopy * (size_t)p->nstay + 1) };
@@ -321,9 +321,9 @@ static const int *number(Reader *d, Piece *const *piece, int *nvar, int *nlink)
 	memset(d->var, 0, sizeof *d->var * (size_t)n);
 	for (int i = 0; i < f->nnode; i++)
 		d->var[f->node[i]] = 1;
-	for (int i = 0; i < f->nblock; i++)
-		for (int k = 0; k < f->block[i].ncopy; k++) {
-			const SolveBlock *b = &f->block[i];
+	for (int i = 0; i < f->nmotif; i++)
+		for (int k = 0; k < f->motif[i].ncopy; k++) {
+			const Motif *b = &f->motif[i];
 			const Piece *p = &piece[i][k];
 			const int *node = b->node + (size_t)k * (size_t)(b->nin + b->nport);
 			for (int j = 0; j < p->nstay; j++)
@@ -348,12 +348,12 @@ static Net *read_net(const Run *r, Arena *a, Piece ***pieces)
 	const int *list = number(&d, piece, &nvar, &nlink);
 	Net *net = new_net(&d, nvar, nlink);
 	net->number = list;
-	net->like = arena_array(a, Like, f->nblock + 1);
+	net->like = arena_array(a, Like, f->nmotif + 1);
 	for (int i = 0; i < f->nnode; i++)
 		read_node(&d, &net->var[d.var[f->node[i]]], f->node[i]);
 	read_edges(&d, net, f->edge, f->nedge);
-	for (int i = 0; i < f->nblock; i++) {
-		const SolveBlock *b = &f->block[i];
+	for (int i = 0; i < f->nmotif; i++) {
+		const Motif *b = &f->motif[i];
 		for (int k = 0; k < b->ncopy; k++) {
 			put_copy(&d, net, b, &piece[i][k], b->node + (size_t)k * (size_t)(b->nin + b->nport));
 			net->work += k && !r->p->forget ? 0 : piece[i][k].net->work;
@@ -365,7 +365,7 @@ static Net *read_net(const Run *r, Arena *a, Piece ***pieces)
 
 /* ---- one solution ---- */
 
-double solve_cost(const SolveProblem *p, const int *choice)
+static double cost_of(const SolveProblem *p, const int *choice)
 {
 	double sum = 0;
 	for (int i = 0; i < p->nnode; i++)
@@ -397,7 +397,7 @@ static bool fits(const SolveProblem *p, const double *used)
 static void measure(const SolveProblem *p, Shot *s)
 {
 	s->used = arena_array(&s->arena, double, p->nlimit + 1);
-	s->cost = solve_cost(p, s->choice);
+	s->cost = cost_of(p, s->choice);
 	for (int k = 0; k < p->nlimit; k++)
 		s->used[k] = use_of(p, s->choice, k);
 }
@@ -407,7 +407,7 @@ static void measure(const SolveProblem *p, Shot *s)
 enum { MEMORY = 16 };
 
 /* Sets the choices of all nodes of a copy, given those of its ports and of the variables that stayed. */
-static void choose_inside(const SolveBlock *b, const Piece *p, const int *node, int *at, int *choice)
+static void choose_inside(const Motif *b, const Piece *p, const int *node, int *at, int *choice)
 {
 	for (int i = 0; i < b->nin + b->nport; i++)
 		at[i] = p->net->var[i].choice[0];
@@ -420,7 +420,7 @@ static void choose_inside(const SolveBlock *b, const Piece *p, const int *node, 
 		choice[node[i]] = at[i];
 }
 
-static bool chosen_alike(const SolveBlock *b, const Piece *p, const int *x, const int *y, const int *choice)
+static bool chosen_alike(const Motif *b, const Piece *p, const int *x, const int *y, const int *choice)
 {
 	for (int i = b->nin; i < b->nin + b->nport; i++)
 		if (choice[x[i]] != choice[y[i]])
@@ -432,7 +432,7 @@ static bool chosen_alike(const SolveBlock *b, const Piece *p, const int *x, cons
 }
 
 /* Copies with equal choices at their ports have equal choices inside; few different assignments occur. */
-static void choose_copies(const SolveProblem *p, const SolveBlock *b, const Piece *piece, int *choice, int *at)
+static void choose_copies(const SolveProblem *p, const Motif *b, const Piece *piece, int *choice, int *at)
 {
 	int known[MEMORY], nknown = 0, size = b->nin + b->nport;
 	for (int k = 0; k < b->ncopy; k++) {
@@ -464,8 +464,8 @@ static void choose(const Run *r, const Shot *s, const int *pos, int *choice)
 	prune_follow(net, at);
 	for (int v = 0; v < net->nvar; v++)
 		choice[net->number[v]] = at[v];
-	for (int i = 0; i < f->nblock; i++)
-		choose_copies(r->p, &f->block[i], s->piece[i], choice, at);
+	for (int i = 0; i < f->nmotif; i++)
+		choose_copies(r->p, &f->motif[i], s->piece[i], choice, at);
 	arena_free(&tmp);
 }
 
@@ -642,7 +642,7 @@ static void polish(const SolveProblem *p, Arena *a, Best *b)
 			moved |= best != from;
 		}
 	}
-	b->cost = solve_cost(p, b->choice);
+	b->cost = cost_of(p, b->choice);
 }
 
 /* Combines a cheap solution with the tables of one that fits: as many choices of the first as the limits allow. */
@@ -669,7 +669,7 @@ static void mix(const Run *r, const Shot *cheap, const Shot *fit, Best *b)
 		for (int k = 0; k < p->nlimit; k++)
 			used[k] = use_of(p, choice, k);
 		if (fits(p, used))
-			better(p, b, solve_cost(p, choice), choice);
+			better(p, b, cost_of(p, choice), choice);
 		if (fits(p, used))
 			lo = half;
 		else
@@ -750,7 +750,7 @@ static Shot *leanest(Run *r, int k)
 		}
 		s->choice[i] = best;
 	}
-	if (solve_cost(p, s->choice) < INFINITY) {
+	if (cost_of(p, s->choice) < INFINITY) {
 		s->possible = true;
 		measure(p, s);
 		return s;
@@ -793,7 +793,7 @@ static void within_limits(Run *r, Shot *first, SolveResult *out)
 	polish(p, r->arena, &b);
 	out->fits = b.cost < INFINITY;
 	memcpy(out->choice, out->fits ? b.choice : lean->choice, sizeof *out->choice * (size_t)p->nnode);
-	out->cost = solve_cost(p, out->choice);
+	out->cost = cost_of(p, out->choice);
 	out->bound = out->fits && b.bound > out->cost ? out->cost : b.bound;
 	free_shot(lean);
 }
@@ -809,8 +809,8 @@ void solve_run(const SolveProblem *p, Arena *a, SolveResult *out)
 	out->choice = arena_array(a, int, p->nnode + 1);
 	out->used = arena_array(a, double, p->nlimit + 1);
 	out->least = arena_array(a, double, p->nlimit + 1);
-	for (int i = 0; i < fold.nblock; i++)
-		out->folded += (fold.block[i].ncopy - 1) * fold.block[i].nin;
+	for (int i = 0; i < fold.nmotif; i++)
+		out->folded += (fold.motif[i].ncopy - 1) * fold.motif[i].nin;
 	Shot *s = shoot(&r);
 	out->possible = s->possible;
 	out->exact = s->exact;

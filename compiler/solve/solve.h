@@ -5,7 +5,7 @@
  * The sections below stand in the order in which the data passes through the files:
  *
  *   solve.c   the interface; reads a problem, handles limits (memory), reports the result
- *   fold.c    identical layers: blocks of which one copy is read and pruned for all
+ *   fold.c    identical layers: motifs of which one copy is read and pruned for all
  *   table.c   tables of costs, each stored once; memoised results computed from them
  *   prune.c   removes dominated choices, edges without influence, and nodes that follow from their neighbours
  *   exact.c   variable elimination, for networks of small width
@@ -48,26 +48,25 @@ typedef struct SolveResult {
 	bool exact;                     /* solved by elimination alone; false: by message passing */
 	bool stopped;                   /* by the limit of work */
 	int left, passes;               /* nodes left after pruning; passes of message passing */
-	int folded;                     /* nodes in further copies of a block, solved together with the first */
+	int folded;                     /* nodes in further copies of a motif, solved together with the first */
 	size_t table;                   /* entries of the largest table */
 } SolveResult;
 
 /* solve.c */
 void solve_run(const SolveProblem *, Arena *, SolveResult *);
-double solve_cost(const SolveProblem *, const int *choice);
 extern void (*solve_seen)(const SolveProblem *, const SolveResult *);    /* for tests: called with every result */
 
 /* ---- internal ---- */
 
 /* fold.c: identical layers of a problem. */
-typedef struct SolveBlock {              /* copies: the same tables between the same positions */
+typedef struct Motif {              /* a subgraph that recurs; copies: the same tables between the same positions */
 	int ncopy;
 	int nin, nport;                 /* nodes of a copy; ports: nodes outside of all copies next to it */
 	int *node;                      /* [copy][nin + nport] */
 	int *edge, nedge;               /* [copy][nedge]: all edges of the nodes of a copy */
-} SolveBlock;
+} Motif;
 typedef struct Fold {
-	SolveBlock *block; int nblock;
+	Motif *motif; int nmotif;
 	int *node, nnode, *edge, nedge; /* nodes and edges outside of all copies */
 } Fold;
 
@@ -140,7 +139,7 @@ typedef struct Follow {
 	Table *t[2];                    /* rows are choices of v */
 	const int *seen[2]; int nseen[2];       /* the choices of the others, as numbers of the problem */
 } Follow;
-/* What is left of the copies of a block.  They were identical when they were read; pruning may have made them different
+/* What is left of the copies of a motif.  They were identical when they were read; pruning may have made them different
  * since. */
 typedef struct Like { int ncopy, n, *var; } Like;                /* var: [copy][n] */
 typedef struct Net {
@@ -173,7 +172,7 @@ typedef struct Sweep {
 	bool stopped;                   /* by the limit of work: there is no result */
 } Sweep;
 bool exact_plan(Net *, size_t cap, Sweep *);                     /* false: some table would be larger than cap */
-bool exact_hopeless(Net *, size_t cap);                          /* it would be with a few copies of each block */
+bool exact_hopeless(Net *, size_t cap);                          /* it would be with a few copies of each motif */
 bool exact_run(Sweep *, double *least);                          /* false: nothing has finite cost, or it was stopped */
 /* the first ngiven variables in the order of decoding are given */
 void exact_decode(const Sweep *, const int *given, int ngiven, int *at);

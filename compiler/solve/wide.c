@@ -44,10 +44,10 @@ typedef struct LinkClass {
 	Table *turned;                  /* rows are choices of b */
 } LinkClass;
 
-/* Twins: copies of a block (fold.c) with equal costs and tables.  As long as their neighbours outside have equal
+/* Twins: copies of a motif (fold.c) with equal costs and tables.  As long as their neighbours outside have equal
  * colours, so have they. */
 typedef struct Twin {
-	int like, of;                   /* its block in Net.like; the copy that it equals, or itself */
+	int like, of;                   /* its motif in Net.like; the copy that it equals, or itself */
 	const int *var; int n;
 	int *out, nout;                 /* of a copy that others equal: links to the outside, as position and index */
 } Twin;

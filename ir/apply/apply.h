@@ -26,7 +26,6 @@ int inline_run(Graph *);                                     /* every function c
  * attributes and guards are those of call.  Types of all new values are inferred. */
 int inline_body(Graph *, const Function *f, const Node *call, Value **args, int nargs, Value **outs, int nouts);
 int inline_graph(Graph *, Node *, const Graph *sub, Value **args, Value **outs); /* a branch or body of the node */
-int inline_expand(Node *);                                   /* by .expand of the row, which makes the node's results */
 int inline_append(Graph *, Node *);                          /* a detached node: bound, expanded, inferred, appended */
 /* Replaces the wanted composites by their definitions, until none is left. */
 int inline_lower(Graph *, bool (*wanted)(const Node *, void *), void *arg);
@@ -63,7 +62,7 @@ int grad_build_uses(Graph *, Value *loss, Value **want, int nwant, Value **grad)
 typedef struct EvalOpts { bool wide; /* float16..float computed and stored as double */ } EvalOpts;
 int eval_graph(Graph *, Tensor **in, Tensor **out, Arena *, EvalOpts); /* by position; 0 or -1 after explaining */
 int eval_node(Node *, Tensor **in, Tensor **out, Arena *, bool wide); /* one node on constants: the folder uses it */
-int eval_into(Node *, Tensor **in, Tensor **out);            /* only .eval of the row; shapes of results are known */
+int eval_into(Node *, Tensor **in, Tensor **out);            /* for tests: .eval of the row into results that exist */
 /* For evaluators of rows: operands of any type as doubles or integers; freed with the evaluation. */
 double  *eval_doubles(const Tensor *);                       /* a fresh array of all elements */
 int64_t *eval_ints(const Tensor *);

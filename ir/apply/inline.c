@@ -263,6 +263,28 @@ int inline_graph(Graph *g, Node *n, const Graph *sub, Value **args, Value **outs
 	return 0;
 }
 
+/* The nodes of a C expander inherit name, stage and annotations of the node that they replace, as those of a body
+ * do. */
+static int by_expander(Node *n)
+{
+	Graph *g = n->graph;
+	int first = g->nnode;
+
+	if (infer_node(n) < 0 || n->row->expand(n) < 0)
+		return -1;
+	for (int i = first; i < g->nnode; i++) {
+		Node *m = g->node[i];
+
+		if (m->annot || (m->name && *m->name))
+			continue;
+		m->name = n->name;
+		m->stage = n->stage;
+		m->from = n->from;
+		take_annots(g, &m->annot, n->annot, "sbp", "opset");
+	}
+	return 0;
+}
+
 static int append(Graph *g, Node *n)
 {
 	Function *f = model_function(g->model, n);
@@ -306,29 +328,7 @@ static int append(Graph *g, Node *n)
 		}
 		return inline_body(g, body, n, n->in, n->nin, n->out, n->nout);
 	}
-	return inline_expand(n);
-}
-
-/* The nodes of a C expander inherit name, stage and annotations of the node that they replace, as those of a body
- * do. */
-int inline_expand(Node *n)
-{
-	Graph *g = n->graph;
-	int first = g->nnode;
-
-	if (infer_node(n) < 0 || n->row->expand(n) < 0)
-		return -1;
-	for (int i = first; i < g->nnode; i++) {
-		Node *m = g->node[i];
-
-		if (m->annot || (m->name && *m->name))
-			continue;
-		m->name = n->name;
-		m->stage = n->stage;
-		m->from = n->from;
-		take_annots(g, &m->annot, n->annot, "sbp", "opset");
-	}
-	return 0;
+	return by_expander(n);
 }
 
 int inline_append(Graph *g, Node *n)
@@ -474,7 +474,7 @@ static int lower(Graph *g, bool (*which)(const Node *, void *), void *arg, bool 
 			die("%s is a composite without a definition", row->name);
 		else if (row->def ? inline_body(g, row->def, old[i], old[i]->in, old[i]->nin, old[i]->out,
 					    old[i]->nout)
-				  : inline_expand(old[i]))
+				  : by_expander(old[i]))
 			return -1;
 	}
 	return 0;

@@ -162,7 +162,7 @@ extern const char expr_prelude[];                            /* the functions e_
 /* Vectors of at most EXPR_BLOCK elements: args and out are double (EXPR_FLOAT), int64_t or uint64_t. */
 typedef enum { EXPR_FLOAT, EXPR_INT, EXPR_UINT } ExprMode;
 enum { EXPR_BLOCK = 256 };
-/* Visits each operator, operands first. */
+/* Visits each operator, operands first: tests evaluate it in another arithmetic. */
 void   expr_each(const Expr *, void (*visit)(void *, const char *op, int operands, int arg, double num), void *);
 void   expr_run(const Expr *, ExprMode, int n, const void *const *args, void *out);
 

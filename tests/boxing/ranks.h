@@ -4,7 +4,7 @@
  * An index i of an axis has the digit i / inner % len of a factor.  A rank holds an element when, for each axis of the
  * mesh that is cut by S, the digit lies in its share of the range that the outer axes of the mesh have left of this
  * factor. */
-#include "form.h"
+#include "rows.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -6,6 +6,8 @@
 #include "comm.h"
 #include "save.h"
 
+#include "../boxing/rows.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -297,7 +297,7 @@ static void folding(void)
 	check(within > 10, "limits were kept", within);
 }
 
-/* Columns that are alike, but for a fault in one of them: blocks are found, one copy of each is pruned, and the sum is
+/* Columns that are alike, but for a fault in one of them: motifs are found, one copy of each is pruned, and the sum is
  * that of plain dynamic programming.  The last node of a column is tied to the first of the next. */
 enum { FAULTS = 5 };
 
@@ -357,7 +357,7 @@ static void reorder(SolveProblem *p, Arena *a, int per, int n)
 	}
 }
 
-static void blocks(void)
+static void motifs(void)
 {
 	int found = 0, n = 0;
 	for (int i = 0; i < 100; i++) {
@@ -370,13 +370,13 @@ static void blocks(void)
 		if (i % 3 == 0)
 			reorder(&p, &a, wide, many);
 		solve_run(&p, &a, &r);
-		check(r.possible == (least < INFINITY), "blocks are possible when all is", i);
+		check(r.possible == (least < INFINITY), "motifs are possible when all is", i);
 		if (r.possible) {
-			fold(&p, &a, &r, "blocks, one read for all and each read", i);
-			check(r.cost == least && r.bound == least, "blocks against dynamic programming", i);
+			fold(&p, &a, &r, "motifs, one read for all and each read", i);
+			check(r.cost == least && r.bound == least, "motifs against dynamic programming", i);
 			p.flat = true;
 			solve_run(&p, &a, &flat);
-			check(flat.cost == least && !flat.folded, "no blocks against dynamic programming", i);
+			check(flat.cost == least && !flat.folded, "no motifs against dynamic programming", i);
 		}
 		found += r.folded > 0;
 		n++;
@@ -464,7 +464,7 @@ static void models(void)
 		solve_run(&p, &a, &flat);
 		p.flat = false;
 		fold(&p, &a, &r, "layers, one read for all and each read", i);
-		check(r.cost == flat.cost && r.bound == flat.bound && r.exact, "layers cost the same, blocks or none",
+		check(r.cost == flat.cost && r.bound == flat.bound && r.exact, "layers cost the same, motifs or none",
 			i);
 		found += r.folded > 0;
 		p.cap = 1;
@@ -482,8 +482,8 @@ static void models(void)
 		arena_free(&a);
 	}
 	check(found > n * 3 / 4, "like layers are found", found);
-	check(by_messages > n / 4, "messages were passed between blocks", by_messages);
-	check(bound > 0.98 * plain, "the bound is as near with blocks", (int)(1000 * bound / plain));
+	check(by_messages > n / 4, "messages were passed between motifs", by_messages);
+	check(bound > 0.98 * plain, "the bound is as near with motifs", (int)(1000 * bound / plain));
 }
 
 /* Layers that have ends farther apart than colours look: five nodes that are all tied to each other, the first to a
@@ -536,7 +536,7 @@ static void crossed(void)
 		p.flat = false;
 		fold(&p, &a, &r, "layers and one of other pairs, one read for all and each read", i);
 		check(flat.exact && r.cost == flat.cost && r.bound == flat.bound,
-			"layers and one of other pairs, blocks or none", i);
+			"layers and one of other pairs, motifs or none", i);
 		check(r.folded > 0, "all but that of other pairs are found", i);
 		arena_free(&a);
 	}
@@ -672,8 +672,8 @@ int main(void)
 		{ small, "random small graphs against enumeration" }, { forced, "message passing against enumeration" },
 		{ lattices, "chains, ladders and grids against dynamic programming" },
 		{ folding, "like layers, folded and not" },
-		{ blocks, "blocks of like columns, with faults, against dynamic programming" },
-		{ models, "blocks of like layers against none" },
+		{ motifs, "motifs of like columns, with faults, against dynamic programming" },
+		{ models, "motifs of like layers against none" },
 		{ crossed, "layers of which one is tied otherwise inside" },
 		{ hanging, "layers that are alike but for costs" },
 		{ wide, "wide graphs" }, { limits_kept, "limits against enumeration" },

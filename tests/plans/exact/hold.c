@@ -1,6 +1,8 @@
 /* A value as the ranks of a mesh hold it. */
 #include "exact.h"
 
+#include "../../boxing/rows.h"
+
 #include <string.h>
 
 static Exact *part_new(Arena *a, const Form *f, int place, DType t)

@@ -57,7 +57,7 @@ static void cut(Finder *f, int lo, int hi, int depth)
 	cut(f, best.from + best.period * best.count, hi, depth - 1);
 }
 
-Repeat *blocks_find(Arena *a, const int *row, int n, int *count)
+Repeat *repeats_find(Arena *a, const int *row, int n, int *count)
 {
 	Finder f = { .a = a };
 	find_runs(&f, row, n);
