@@ -23,6 +23,8 @@ static const Option options[] = {
 	{ .name = "stages", .arg = "N", .kind = NUMBER, .to = &opt.stages, .low = 1, .high = 65536,
 	  .help = "cut the model into a pipeline of N stages of about equal time; without @mesh, the ranks are as many "
 		"groups, or fewer, each with several stages" },
+	{ .name = "micro-batches", .arg = "N", .kind = NUMBER, .to = &opt.micro_batches, .low = 1, .high = INT64_MAX,
+	  .help = "take the batch in N parts, one after another; as accumulate: N of @train" },
 	{ .name = "schedule", .arg = "NAME|FILE.csv", .kind = TEXT, .to = &opt.schedule,
 	  .help = "the order in which stages run micro-batches: gpipe, 1f1b, pe, zb-h1, zb-h2, interleaved, zb-v, "
 		"v-half, v-min, dualpipev, or a schedule of PyTorch" },
@@ -305,6 +307,8 @@ static int annotate(Model *m)
 			return -1;
 	}
 	if (opt.train && parse_train(opt.train, m))
+		return -1;
+	if (microbatch_option(m))
 		return -1;
 	mesh_default(m);
 	stages_default(m);

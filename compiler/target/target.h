@@ -35,6 +35,7 @@ typedef struct Options {
 	const char *help;               /* "" text, man, bash; NULL: not asked for */
 	int64_t ranks;                  /* 0: that of the model, else 1 */
 	int64_t stages;                 /* of a pipeline; 0: those of the model, else none */
+	int64_t micro_batches;          /* of a step; 0: those of the model */
 	const char *schedule;           /* of a pipeline: a name, or a file of PyTorch's; NULL: that of the model */
 	int64_t seed;                   /* -1: that of the model, else 1 */
 	int64_t steps;                  /* -1: that of the model */

@@ -39,6 +39,73 @@ int64_t microbatch_count(const Model *m)
 	return size && batch > size && batch % size == 0 ? batch / size : 1;
 }
 
+/* The first input that has a batch axis; NULL: none has. */
+static const Value *batched(const Graph *g)
+{
+	for (int i = 0; i < g->nin; i++) {
+		const Type *t = g->in[i]->type;
+		if (!g->in[i]->init && t && t->kind == TY_TENSOR && t->ndim > 0)
+			return g->in[i];
+	}
+	return NULL;
+}
+
+/* Writes the number into the training section, so that a dump holds it. */
+int microbatch_option(Model *m)
+{
+	Annot *a = annot_find(m->annot, "train");
+	int64_t M = opt.micro_batches, batch = integer(a, "batch"), given = microbatch_count(m);
+	if (!M || opt.infer)
+		return 0;
+	if (!a) {
+		err_at((Loc){ 0 }, "--micro-batches=%lld: nothing is trained; write @train, or --train='loss: ...'",
+			(long long)M);
+		return -1;
+	}
+	const Arg *size = arg_find(a->arg, a->narg, "microbatch"), *count = arg_find(a->arg, a->narg, "accumulate");
+	if (size || count) {
+		if (M == given)
+			return 0;
+		err_at((count ? count : size)->loc,
+			"--micro-batches=%lld, but this makes %lld micro-batches: leave one of the two out",
+			(long long)M, (long long)given);
+		return -1;
+	}
+	const Value *x = batched(m->graph);
+	if (!batch && x && dim_known(x->type->dim[0])) {
+		err_at(x->loc,
+			"--micro-batches=%lld: the batch axis of %s is the number %lld; write a symbol there, and "
+			"batch: %lld in @train", (long long)M, x->name, (long long)x->type->dim[0],
+			(long long)x->type->dim[0]);
+		return -1;
+	}
+	if (!batch) {
+		err_at(a->loc, "--micro-batches=%lld needs the batch that it divides: write batch: N", (long long)M);
+		return -1;
+	}
+	if (batch % M) {
+		err_at(arg_find(a->arg, a->narg, "batch")->loc,
+			"--micro-batches=%lld does not divide the batch of %lld", (long long)M, (long long)batch);
+		return -1;
+	}
+	if (M > 1 && x && dim_known(x->type->dim[0]) && x->type->dim[0] != batch / M) {
+		err_at(x->loc, "--micro-batches=%lld: the batch axis of %s is the number %lld; write a symbol, or the "
+			"%lld samples of a micro-batch", (long long)M, x->name, (long long)x->type->dim[0],
+			(long long)(batch / M));
+		return -1;
+	}
+	Name key = name_of("accumulate");
+	Arg *list = NULL, one = { .kind = ARG_INT, .i = M, .key = key, .param = key, .loc = a->loc };
+	int n = 0;
+	for (int i = 0; i < a->narg; i++)
+		arena_push(&m->arena, list, n, a->arg[i]);
+	if (M > 1)
+		arena_push(&m->arena, list, n, one);
+	a->arg = list;
+	a->narg = n;
+	return 0;
+}
+
 static int bad_sizes(const Arg *at, const char *what, int64_t a, int64_t b)
 {
 	err_at(at->loc, "%s (%lld and %lld)", what, (long long)a, (long long)b);

@@ -33,3 +33,10 @@ for f in "$HERE/micro.ir" "$HERE/counts.ir" "$HERE/tied.ir" "$ROOT/examples/gpt.
 		rm -rf tree
 	done
 done
+
+# --micro-batches is accumulate: the tree is the same but for the text of the training section, and a dump holds the number.
+same() { "$SBPCC" "$ROOT/examples/mlp.ir" "$@" --dump-after=micro --stop-after=micro 2>log | sed '/^ *[@"]/d; /^ *data:/d'; }
+same --train='batch: 16, accumulate: 4' >want.ir && same --train='batch: 16' --micro-batches=4 >got.ir
+[ -s want.ir ] && cmp -s want.ir got.ir && echo "ok option" || echo "not ok option: $(diff want.ir got.ir | head -n 1)"
+"$SBPCC" "$ROOT/examples/mlp.ir" --micro-batches=4 --dump-after=boxing --stop-after=boxing >dump.ir 2>log && "$SBPCC" dump.ir --dump-after=boxing --stop-after=boxing >again.ir 2>log &&
+	cmp -s dump.ir again.ir && grep -q 'accumulate: 4' again.ir && echo "ok option in a dump" || echo "not ok option in a dump: $(head -n 1 log)"
