@@ -39,7 +39,8 @@ static Run measure(const char *path)
 	if (passes_run(m))
 		return r;
 	double folded = now();
-	return (Run){ read - start, verified - read, folded - verified, m->graph->nnode, true };
+	return (Run){ .read = read - start, .verify = verified - read, .fold = folded - verified,
+		.nodes = m->graph->nnode, .good = true };
 }
 
 static Run in_child(const char *path, long *peak_kib)

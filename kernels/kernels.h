@@ -5,6 +5,8 @@
  * status after rt_error.  Pointwise operators are not here: sbpcc writes their loops into the program from the operator
  * table.
  *
+ * Kernels on float are below; those on elements of any type are in kernels_any.h, sums in chunks in kernels_tree.h.
+ *
  * Scratch is c->shared and c->work, never malloc.  kernels/cpu/work.h states how much a kernel needs for given sizes,
  * and sbpcc plans by it: change both in one commit. */
 #ifndef KERNELS_H
@@ -142,24 +144,6 @@ int k_attention_grad_f32(Ctx *, float *dq, float *dk, float *dv, const float *q,
 int k_rotary_f32(Ctx *, float *y, const float *x, const float *cosine, const float *sine, const int64_t *place,
 	const KRotary *);
 
-/* recurrent: the steps of an LSTM, GRU or RNN.  xw [steps, batch, gates * hidden] is the product with W, biases added;
- * r [gates * hidden, hidden]; the order of gates is i o f c, or z r h.  Missing initial states are zeros; a sequence
- * ends after lens steps: its state stays, y is zero from there on.  What the gradient reads is written if wanted: the
- * state before each step, gates, cell states, and the factor of the reset gate of a GRU.  side is the gradient of the
- * products with R. */
-int k_lstm(Ctx *, void *y, void *yh, void *before, void *gates, void *yc, void *cells, const void *xw, const void *r,
-	const void *h0, const int32_t *lens, const void *c0, const KCells *, KType);
-int k_lstm_grad(Ctx *, void *dxw, void *dh0, void *dc0, const void *dy, const void *dyh, const void *gates,
-	const void *r, const void *dyc, const void *cells, const void *c0, const int32_t *lens, const KCells *, KType);
-int k_gru(Ctx *, void *y, void *yh, void *before, void *gates, void *inner, const void *xw, const void *r,
-	const void *h0, const int32_t *lens, const void *rb, const KCells *, KType);
-int k_gru_grad(Ctx *, void *dxw, void *dh0, void *side, const void *dy, const void *dyh, const void *gates,
-	const void *r, const void *before, const void *inner, const int32_t *lens, const KCells *, KType);
-int k_rnn(Ctx *, void *y, void *yh, void *before, const void *xw, const void *r, const void *h0, const int32_t *lens,
-	const KCells *, KType);
-int k_rnn_grad(Ctx *, void *dxw, void *dh0, const void *dy, const void *dyh, const void *y, const void *r,
-	const int32_t *lens, const KCells *, KType);
-
 /* index: gather, y is outer x count x inner of x, which is outer x n x inner. */
 int k_gather(Ctx *, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner,
 	int64_t count, int64_t width);
@@ -190,101 +174,11 @@ int k_maxpool_grad_f32(Ctx *, float *dx, const float *g, const float *x, int64_t
  * each axis, and may extend beyond all windows. */
 int k_maxpool_grad_part_f32(Ctx *, float *dx, const float *g, const float *x, int64_t planes, KWindow, KStretch);
 
-/* window: the same over any number of axes; hi is the padding behind.  The index of a maximum counts through all of x
- * (with columns, through each plane in column-major order); a sum is divided by the elements of its window that are not
- * padding, or that are inside the padded input, or not at all. */
-int k_conv_nd(Ctx *, void *y, const void *x, const void *w, const void *b, int64_t batch, int64_t groups, int64_t cin,
-	int64_t cout, const KWindows *, KType);
-int k_conv_nd_grad_x(Ctx *, void *x, const void *g, const void *w, int64_t batch, int64_t groups, int64_t cin,
-	int64_t cout, const KWindows *, KType);
-int k_conv_nd_grad_w(Ctx *, void *w, const void *x, const void *g, int64_t batch, int64_t groups, int64_t cin,
-	int64_t cout, const KWindows *, KType);
-int k_maxpool_nd(Ctx *, void *y, int64_t *index, const void *x, int64_t planes, const KWindows *, bool columns, KType);
-int k_maxpool_nd_grad(Ctx *, void *dx, const void *g, const void *x, int64_t planes, const KWindows *, KType);
-int k_sumpool(Ctx *, void *y, const void *x, int64_t planes, const KWindows *, KPool, KType);
-int k_sumpool_grad(Ctx *, void *dx, const void *g, int64_t planes, const KWindows *, KPool, KType);
-int k_maxpool_nd_grad_part(Ctx *, void *dx, const void *g, const void *x, int64_t planes, const KWindows *,
-	KStretch, KType);
-int k_sumpool_grad_part(Ctx *, void *dx, const void *g, int64_t planes, const KWindows *, KStretch, KPool, KType);
-
-/* any: elements of any width, in bytes.  Negative indices count from the end; one out of range ends the job. */
-int k_fill(Ctx *, void *y, int64_t offset, KLoops, const void *value, int64_t width);
-int k_pad(Ctx *, void *y, const void *x, const void *value, const KPad *, int64_t width);
-int k_trilu(Ctx *, void *y, const void *x, int64_t batch, int64_t rows, int64_t cols, int64_t k, bool upper,
-	int64_t width);
-int k_reverse_sequence(Ctx *, void *y, const void *x, const int64_t *len, int64_t batch, int64_t time, int64_t bstride,
-	int64_t tstride, int64_t width);
-int k_gather_nd(Ctx *, void *y, const void *x, const int64_t *index, const KNd *, int64_t width);
-int k_one_hot(Ctx *, void *y, const int64_t *index, const void *values, int64_t outer, int64_t depth, int64_t inner,
-	int64_t width);
-int k_one_hot_part(Ctx *, void *y, const int64_t *index, const void *values, int64_t outer, int64_t depth,
-	int64_t inner, int64_t width, int64_t first, int64_t all);
-int k_compress(Ctx *, void *y, const void *x, const uint8_t *keep, int64_t nkeep, int64_t outer, int64_t n,
-	int64_t inner, int64_t width);
-
-/* typed: arithmetic on elements of any type.  Integers wrap around; a sum of bool is true if any element is.  scatter
- * writes updates into a copy of x (of zeros, if x is missing), gather_grad adds rows of dy at their indices. */
-int k_reduce(Ctx *, void *y, const void *x, KLoops keep, KLoops over, KReduce, KType);
-int k_matmul(Ctx *, void *y, const void *a, const void *b, int64_t batch, int64_t m, int64_t n, int64_t k, KMat as,
-	KMat bs, KType);
-int k_scatter_elements(Ctx *, void *y, const void *x, const int64_t *index, const void *updates, int64_t total, KLoops,
-	int64_t n, int64_t stride, KScatter, KType);
-int k_scatter_nd(Ctx *, void *y, const void *x, const int64_t *index, const void *updates, int64_t total, const KNd *,
-	KScatter, KType);
-int k_gather_grad(Ctx *, void *y, const void *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner,
-	int64_t many, KType);
-int k_pad_grad(Ctx *, void *dx, const void *dy, const KPad *, KType);
-int k_cumsum(Ctx *, void *y, const void *x, int64_t outer, int64_t n, int64_t inner, bool exclusive,
-	bool reverse, KType);
-int k_topk(Ctx *, void *y, int64_t *index, const void *x, int64_t outer, int64_t n, int64_t inner, int64_t k,
-	bool largest, KType);
-int k_argmax(Ctx *, int64_t *y, const void *x, int64_t outer, int64_t n, int64_t inner, bool largest, bool last, KType);
-
-/* det: of matrices of at most K_DET rows; cofactor: their signed minors, the derivative of the determinant. */
-int k_det(Ctx *, void *y, const void *x, int64_t count, int64_t m, KType);
-int k_cofactor(Ctx *, void *y, const void *x, int64_t count, int64_t m, KType);
-
-/* roi: each of ph x pw bins of each region is the mean or the maximum of weighted pixels.  align: of the four
- * neighbours of equally spaced points (samples per axis; 0: as many as the bin has pixels), shifted by half a pixel or
- * not; else of the pixels that the bin touches.  A region is x1 y1 x2 y2; without image, the first of its five numbers
- * is its image. */
-int k_roi(Ctx *, void *y, const void *x, const void *region, const int64_t *image, const KRoi *, KType);
-int k_roi_grad(Ctx *, void *dx, const void *dy, const void *x, const void *region, const int64_t *image,
-	const KRoi *, KType);
-
-/* elements: one index per element of index, which has the axes of x except the indexed one.  y has the shape of index.
- * The loops run over index, with strides in x, 0 along the indexed axis, which has length n and this stride in x.
- * (scatter_elements: y has the shape of x.) */
-int k_gather_elements(Ctx *, void *y, const void *x, const int64_t *index, KLoops, int64_t n, int64_t stride,
-	int64_t width);
-
 /* round: rounds y to the nearest bfloat16 or float16 number. */
 int k_round_bf16(Ctx *, float *y, int64_t n);
 int k_round_f16(Ctx *, float *y, int64_t n);
 
-/* Sums in chunks (--deterministic=any-ranks; CPU only): as the kernels of the same names, but the summed axis is cut
- * into equal chunks along the outermost axis; the order of sums in a chunk depends on the chunk alone, and chunks are
- * combined as a balanced tree.  chunks is a power of two and divides that axis.  Losses are K_LOSS_SUM, or have one
- * chunk. */
-int k_matmul_tree_f32(Ctx *, float *y, const float *a, const float *b, int64_t batch, int64_t m, int64_t n, int64_t k,
-	KMat as, KMat bs, KCut, const KEpilogue *, int64_t chunks);
-int k_reduce_tree_f32(Ctx *, float *y, const float *x, KLoops keep, KLoops over, int64_t chunks);
-int k_xent_tree_f32(Ctx *, float *y, float *logp, float *lse, const float *x, const int64_t *label,
-	const float *weight, int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss, int64_t chunks);
-int k_xent_both_tree_f32(Ctx *, float *y, float *lse, float *dx, const float *x, const int64_t *label,
-	const float *weight, const float *dy, int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss,
-	int64_t chunks);
-int k_xent_grad_tree_f32(Ctx *, float *dx, const float *x, const int64_t *label, const float *weight, const float *lse,
-	const float *dy, int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss);
-int k_layernorm_grad_w_tree_f32(Ctx *, float *dscale, float *db, const float *dy, const float *x, const float *mean,
-	const float *inv, int64_t rows, int64_t n, int64_t chunks);
-int k_groupnorm_grad_w_tree_f32(Ctx *, float *dscale, float *db, const float *dy, const float *x, const float *mean,
-	const float *inv, int64_t batch, int64_t groups, int64_t each, int64_t inner, int64_t chunks);
-int k_batchnorm_grad_w_tree_f32(Ctx *, float *dscale, float *db, const float *dy, const float *x, const float *mean,
-	const float *inv, int64_t batch, int64_t channels, int64_t inner, int64_t chunks);
-int k_conv_grad_w_tree_f32(Ctx *, float *w, const float *x, const float *g, int64_t batch, int64_t groups, int64_t cin,
-	int64_t cout, KWindow, int64_t chunks);
-int k_gather_grad_tree_f32(Ctx *, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n,
-	int64_t inner, int64_t count, int64_t first, int64_t all, int64_t chunks);
+#include "kernels_any.h"
+#include "kernels_tree.h"
 
 #endif

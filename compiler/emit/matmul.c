@@ -140,8 +140,8 @@ static void call_matmul_over(const Print *p)
 {
 	Shape a = args_in(p, 0), b = args_in(p, 1);
 	int64_t m = a.d[a.ndim - 1], n = b.d[b.ndim - 1];
-	Product x = { args_result(p, 0), args_operand(p, 0), args_operand(p, 1), 1, m, n,
-		loops_product(&a, 0, a.ndim - 1), { .m = { 1, m, 0 } }, { .m = { n, 1, 0 } } };
+	Product x = { .y = args_result(p, 0), .a = args_operand(p, 0), .b = args_operand(p, 1), .batch = 1, .m = m,
+		.n = n, .k = loops_product(&a, 0, a.ndim - 1), .fa = { .m = { 1, m, 0 } }, .fb = { .m = { n, 1, 0 } } };
 	text_add(p->t, "\t");
 	print_product(p, &x);
 }

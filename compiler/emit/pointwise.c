@@ -513,7 +513,7 @@ void pointwise_write(Emit *e)
 	const char *what = emit_banner(e, "Pointwise operators of this model, each with its shape.");
 	bool gpu = e->target == TARGET_CUDA;
 	tree_copy(&e->tree, "kernels/kernels.h", "kernels.h");
-	tree_copy(&e->tree, "kernels/types.h", "types.h");
+	tree_headers(&e->tree, "kernels.h");
 	tree_fill(tree_file(&e->tree, "kernels/pointwise.h"), "pointwise.h", "banner", what, "prototypes", proto.s,
 		NULL);
 	const char *halves = e->halves ? "\n#include \"halves.h\"\n" : "";

@@ -202,7 +202,7 @@ int period_compare(const WordCost *a, const WordCost *b)
 
 void period_cost(Words *w, const Word *o, WordCost *c)
 {
-	*c = (WordCost){ INFINITY, INFINITY, INFINITY, 0, true };
+	*c = (WordCost){ .period = INFINITY, .makespan = INFINITY, .span = INFINITY, .fits = true };
 	for (int r = 0; r < w->nrank; r++) {
 		int64_t peak = words_peak(w, o, r);
 		c->fits = c->fits && peak <= w->room[r];

@@ -333,16 +333,16 @@ static void sgd(Update *u) { momentum(u, flag(u, "nesterov")); }
 static void nesterov(Update *u) { momentum(u, true); }
 
 static const struct Rule { const char *name; void (*update)(Update *); double wd, eps, mu, b1, b2; } rules[] = {
-	{ "sgd", sgd, 0, 0, 0, 0, 0 },
-	{ "momentum", sgd, 0, 0, 0.9, 0, 0 },
-	{ "nesterov", nesterov, 0, 0, 0.9, 0, 0 },
-	{ "adam", adam, 0, 1e-8, 0, 0.9, 0.999 },
-	{ "adamw", adamw, 0.01, 1e-8, 0, 0.9, 0.999 },
-	{ "lamb", lamb, 0.01, 1e-6, 0, 0.9, 0.999 },
-	{ "lars", lars, 0, 1e-9, 0.9, 0, 0 },
-	{ "rmsprop", rmsprop, 0, 1e-8, 0, 0, 0 },
-	{ "adagrad", adagrad, 0, 1e-10, 0, 0, 0 },
-	{ "lion", lion, 0, 0, 0, 0.9, 0.99 },
+	{ .name = "sgd", .update = sgd },
+	{ .name = "momentum", .update = sgd, .mu = 0.9 },
+	{ .name = "nesterov", .update = nesterov, .mu = 0.9 },
+	{ .name = "adam", .update = adam, .eps = 1e-8, .b1 = 0.9, .b2 = 0.999 },
+	{ .name = "adamw", .update = adamw, .wd = 0.01, .eps = 1e-8, .b1 = 0.9, .b2 = 0.999 },
+	{ .name = "lamb", .update = lamb, .wd = 0.01, .eps = 1e-6, .b1 = 0.9, .b2 = 0.999 },
+	{ .name = "lars", .update = lars, .eps = 1e-9, .mu = 0.9 },
+	{ .name = "rmsprop", .update = rmsprop, .eps = 1e-8 },
+	{ .name = "adagrad", .update = adagrad, .eps = 1e-10 },
+	{ .name = "lion", .update = lion, .b1 = 0.9, .b2 = 0.99 },
 };
 
 static const struct Rule *rule_of(const Arg *o)

@@ -234,12 +234,13 @@ static FormReach any_reach(int64_t in, int i)
 		lo = i / 24 % 2 ? span / 2 : 0, hi = i / 48 % 2 ? span - 1 : 0;
 	int64_t out = in + lo + hi < span ? 0 : (in + lo + hi - span) / stride + 1,
 		more = span > stride ? span - stride : 0;
-	FormReach r = { out, 1, 0, 0, out, stride, -lo, -lo + span - 1 };
+	FormReach r = { .of = out, .div = 1, .mid = out, .mul = stride, .from = -lo, .to = -lo + span - 1 };
 	if (i / 96 % 3 == 1)
 		/* of dy, which is as long as the tensor here */
-		r = (FormReach){ out, stride, lo - more, lo, in, 1, 0, 0 };
+		r = (FormReach){ .of = out, .div = stride, .lo = lo - more, .hi = lo, .mid = in, .mul = 1 };
 	if (i / 96 % 3 == 2)
-		r = (FormReach){ in, stride, lo - more, lo, out, stride, -lo, -lo + span - 1 };
+		r = (FormReach){ .of = in, .div = stride, .lo = lo - more, .hi = lo, .mid = out, .mul = stride,
+			.from = -lo, .to = -lo + span - 1 };
 	return r;
 }
 
@@ -278,7 +279,7 @@ static void edges(void)
 static void strips(void)
 {
 	static const int64_t dim[3] = { 11, 8, 2 };
-	static const FormReach three = { 11, 1, 0, 0, 11, 1, -1, 1 };
+	static const FormReach three = { .of = 11, .div = 1, .mid = 11, .mul = 1, .from = -1, .to = 1 };
 	for (int p = 2; p <= 6; p++) {
 		Form src = form_of(3, dim, 0), dst = form_of(3, dim, 0);
 		form_add(&src, p, cut_s(dim, 0));

@@ -133,14 +133,21 @@ static const char *how_of(const char *from, const char *to, int p, int q, int fi
 static void names(void)
 {
 	static const struct { const char *from, *to; int p, q, first; const char *how; } list[] = {
-		{ "P", "B", 4, 4, 0, "all_reduce" }, { "P", "S1", 4, 4, 0, "reduce_scatter" },
-		{ "S1", "B", 4, 4, 0, "all_gather" },
-		{ "S0", "S1", 4, 4, 0, "all_to_all" }, { "B", "B", 1, 4, 4, "broadcast" },
-		{ "B", "S0", 1, 4, 4, "scatter" },
-		{ "S0", "B", 4, 1, 4, "gather" }, { "P", "B", 4, 1, 4, "reduce" }, { "S0", "S0", 4, 4, 4, "send" },
-		{ "B", "S1", 4, 4, 0, "slice" }, { "B", "P", 4, 4, 0, "zero_fill" },
-		{ "S0", "P", 4, 4, 0, "zero_fill" },
-		{ "S2", "S2", 3, 3, 0, "none" }, { "B", "B", 4, 2, 0, "slice" }, { "P", "P", 1, 1, 0, "none" },
+		{ .from = "P", .to = "B", .p = 4, .q = 4, .how = "all_reduce" },
+		{ .from = "P", .to = "S1", .p = 4, .q = 4, .how = "reduce_scatter" },
+		{ .from = "S1", .to = "B", .p = 4, .q = 4, .how = "all_gather" },
+		{ .from = "S0", .to = "S1", .p = 4, .q = 4, .how = "all_to_all" },
+		{ .from = "B", .to = "B", .p = 1, .q = 4, .first = 4, .how = "broadcast" },
+		{ .from = "B", .to = "S0", .p = 1, .q = 4, .first = 4, .how = "scatter" },
+		{ .from = "S0", .to = "B", .p = 4, .q = 1, .first = 4, .how = "gather" },
+		{ .from = "P", .to = "B", .p = 4, .q = 1, .first = 4, .how = "reduce" },
+		{ .from = "S0", .to = "S0", .p = 4, .q = 4, .first = 4, .how = "send" },
+		{ .from = "B", .to = "S1", .p = 4, .q = 4, .how = "slice" },
+		{ .from = "B", .to = "P", .p = 4, .q = 4, .how = "zero_fill" },
+		{ .from = "S0", .to = "P", .p = 4, .q = 4, .how = "zero_fill" },
+		{ .from = "S2", .to = "S2", .p = 3, .q = 3, .how = "none" },
+		{ .from = "B", .to = "B", .p = 4, .q = 2, .how = "slice" },
+		{ .from = "P", .to = "P", .p = 1, .q = 1, .how = "none" },
 	};
 	for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
 		const char *how = how_of(list[i].from, list[i].to, list[i].p, list[i].q, list[i].first);

@@ -1,7 +1,7 @@
-# The CUDA kernels: each prototype of kernels.h has a launcher (except sums in chunks, which this target refuses),
+# The CUDA kernels: each prototype of kernels*.h has a launcher (except sums in chunks, which this target refuses),
 # each launcher has device code, and all of it compiles as one file.
 k=$ROOT/kernels
-grep -ohE '\bk_[a-z0-9_]+\(Ctx' "$k/kernels.h" | grep -v '_tree_' | sort -u >want
+grep -ohE '\bk_[a-z0-9_]+\(Ctx' "$k"/kernels*.h | grep -v '_tree_' | sort -u >want
 "$SBPCC" "$ROOT/examples/mlp.ir" --deterministic=any-ranks --target=cuda -o out 2>err; grep -q 'the kernels of CUDA do not sum in chunks' err && echo "ok chunks-are-refused" || echo "not ok chunks-are-refused: $(cat err)"
 grep -ohE '^int k_[a-z0-9_]+\(Ctx' "$k/cuda/launch.c" | sed 's/^int //' | sort -u >got
 lack=$(comm -23 want got | tr '\n' ' ')

@@ -96,15 +96,15 @@ static void any_numbers(void)
  * 1811.06965, 2006.09503, 2104.04473 (two chunks), 2401.10241, 2405.15362; DualPipeV: README of
  * github.com/deepseek-ai/DualPipe. */
 static const struct { const char *name; double bubble; bool exact; double peak, of_p, of_m; } published[] = {
-	{ "gpipe", 1, true, 0, 0, 1 },
-	{ "1f1b", 1, true, 0, 1, 0 },
-	{ "zb-h1", 1.0 / 3, true, 0, 1, 0 },
-	{ "zb-h2", 0, true, -1, 2, 0 },
-	{ "interleaved", 1.0 / 2, true, -0.5, 1.5, 0 },
-	{ "zb-v", 0, true, 0, 1, 0 },
-	{ "v-half", 1.0 / 2, false, 1, 1.0 / 2, 0 },
-	{ "v-min", 2.0 / 3, false, 4.0 / 3, 1.0 / 3, 0 },
-	{ "dualpipev", 1.0 / 3, false, 1, 1, 0 },
+	{ .name = "gpipe", .bubble = 1, .exact = true, .of_m = 1 },
+	{ .name = "1f1b", .bubble = 1, .exact = true, .of_p = 1 },
+	{ .name = "zb-h1", .bubble = 1.0 / 3, .exact = true, .of_p = 1 },
+	{ .name = "zb-h2", .exact = true, .peak = -1, .of_p = 2 },
+	{ .name = "interleaved", .bubble = 1.0 / 2, .exact = true, .peak = -0.5, .of_p = 1.5 },
+	{ .name = "zb-v", .exact = true, .of_p = 1 },
+	{ .name = "v-half", .bubble = 1.0 / 2, .peak = 1, .of_p = 1.0 / 2 },
+	{ .name = "v-min", .bubble = 2.0 / 3, .peak = 4.0 / 3, .of_p = 1.0 / 3 },
+	{ .name = "dualpipev", .bubble = 1.0 / 3, .peak = 1, .of_p = 1 },
 };
 
 static void as_published(void)

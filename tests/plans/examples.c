@@ -99,15 +99,17 @@ static const char *run(const char *path, const Way *way)
 int main(int argc, char **argv)
 {
 	static const Way ways[] = {
-		{ "data-on-2", 1, { 2, 1 }, NULL, false, false }, { "data-on-3", 1, { 3, 1 }, NULL, false, false },
-		{ "zero-on-2", 1, { 2, 1 }, first_axis, false, false },
-		{ "zero-on-3", 1, { 3, 1 }, first_axis, false, false },
-		{ "tensor-on-2", 1, { 2, 1 }, turns, false, false },
-		{ "tensor-on-3", 1, { 3, 1 }, turns, false, false },
-		{ "data-and-tensor-on-4", 2, { 2, 2 }, turns, false, false },
-		{ "anything-on-3", 1, { 3, 1 }, NULL, true, false },
-		{ "anything-on-4", 2, { 2, 2 }, NULL, true, false },
-		{ "space-on-2", 1, { 2, 1 }, NULL, false, true }, { "space-on-3", 1, { 3, 1 }, NULL, false, true },
+		{ .name = "data-on-2", .ndim = 1, .mesh = { 2, 1 } },
+		{ .name = "data-on-3", .ndim = 1, .mesh = { 3, 1 } },
+		{ .name = "zero-on-2", .ndim = 1, .mesh = { 2, 1 }, .rule = first_axis },
+		{ .name = "zero-on-3", .ndim = 1, .mesh = { 3, 1 }, .rule = first_axis },
+		{ .name = "tensor-on-2", .ndim = 1, .mesh = { 2, 1 }, .rule = turns },
+		{ .name = "tensor-on-3", .ndim = 1, .mesh = { 3, 1 }, .rule = turns },
+		{ .name = "data-and-tensor-on-4", .ndim = 2, .mesh = { 2, 2 }, .rule = turns },
+		{ .name = "anything-on-3", .ndim = 1, .mesh = { 3, 1 }, .random = true },
+		{ .name = "anything-on-4", .ndim = 2, .mesh = { 2, 2 }, .random = true },
+		{ .name = "space-on-2", .ndim = 1, .mesh = { 2, 1 }, .space = true },
+		{ .name = "space-on-3", .ndim = 1, .mesh = { 3, 1 }, .space = true },
 	};
 	language_init();
 	for (size_t i = 0; argc > 1 && i < sizeof ways / sizeof ways[0]; i++) {

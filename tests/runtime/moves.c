@@ -176,7 +176,7 @@ static int64_t wrong(const Ctx *c, int move, int round, const void *y, void *x)
 	rt_fill(none, m->type, reduce_of(to), 1);
 	for (int64_t i = 0; want && i < count; i++)
 		want[i] = get(none, m->type, 0);
-	Want w = { want, move, round, 0, true, reduce_of(from) };
+	Want w = { .y = want, .move = move, .round = round, .first = true, .how = reduce_of(from) };
 	if (!want || form_pieces(from, to, place, NULL, piece, &w))
 		exit(RT_MEMORY);
 	for (int64_t i = 0; i < count; i++)

@@ -205,7 +205,8 @@ int test_rows(void)
 		x[i] *= 20;
 	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
 		for (int kind = 0; kind < 6; kind++) {
-			Soft s = { x, index, sizes[i][0], sizes[i][1], sizes[i][2], sizes[i][3], kind };
+			Soft s = { .x = x, .index = index, .outer = sizes[i][0], .n = sizes[i][1], .inner = sizes[i][2],
+				.count = sizes[i][3], .kind = kind };
 			for (int64_t k = 0; k < 20000; k++)
 				index[k] = k * 7919 % (2 * s.n) - s.n;
 			int64_t n = s.outer * (kind == 2 || kind == 4 ? s.count : rows_here(&s)) * s.inner;
@@ -235,11 +236,18 @@ static void run_pool(Ctx *c, float *y, void *arg)
 
 int test_pools(void)
 {
-	static const KWindow windows[] = { { { 2, 2 }, { 2, 2 }, { 1, 1 }, { 0, 0 }, { 8, 10 }, { 4, 5 } },
-		{ { 3, 3 }, { 2, 2 }, { 1, 1 }, { 1, 1 }, { 23, 31 }, { 12, 16 } },
-		{ { 3, 2 }, { 1, 1 }, { 2, 2 }, { 1, 0 }, { 9, 9 }, { 7, 7 } },
-		{ { 1, 5 }, { 1, 3 }, { 1, 1 }, { 0, 4 }, { 1, 40 }, { 1, 15 } },
-		{ { 5, 5 }, { 1, 1 }, { 1, 1 }, { 2, 2 }, { 3, 3 }, { 3, 3 } } };
+	static const KWindow windows[] = {
+		{ .k = { 2, 2 }, .stride = { 2, 2 }, .dil = { 1, 1 }, .lo = { 0, 0 }, .in = { 8, 10 }, .out = { 4,
+			5 } },
+		{ .k = { 3, 3 }, .stride = { 2, 2 }, .dil = { 1, 1 }, .lo = { 1, 1 }, .in = { 23, 31 }, .out = { 12,
+			16 } },
+		{ .k = { 3, 2 }, .stride = { 1, 1 }, .dil = { 2, 2 }, .lo = { 1, 0 }, .in = { 9, 9 }, .out = { 7,
+			7 } },
+		{ .k = { 1, 5 }, .stride = { 1, 3 }, .dil = { 1, 1 }, .lo = { 0, 4 }, .in = { 1, 40 }, .out = { 1,
+			15 } },
+		{ .k = { 5, 5 }, .stride = { 1, 1 }, .dil = { 1, 1 }, .lo = { 2, 2 }, .in = { 3, 3 }, .out = { 3,
+			3 } },
+	};
 	int bad = 0;
 	float *x = numbers(20 * 800, 3), *g = numbers(20 * 800, 4);
 	x[100] = NAN, x[301] = INFINITY;
@@ -247,7 +255,7 @@ int test_pools(void)
 		x[500 + i] = (float)(i % 3);            /* ties: the first wins */
 	for (size_t i = 0; i < sizeof windows / sizeof windows[0]; i++)
 		for (int grad = 0; grad < 2; grad++) {
-			Pools s = { x, g, windows[i], 7, grad };
+			Pools s = { .x = x, .g = g, .w = windows[i], .planes = 7, .grad = grad };
 			int64_t n = 7 * (grad ? s.w.in[0] * s.w.in[1] : s.w.out[0] * s.w.out[1]);
 			float *want = space(n);
 			if (grad)

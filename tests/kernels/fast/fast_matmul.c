@@ -137,8 +137,8 @@ static int packed(void)
 		float *a = numbers(m * k, 1), *b = numbers(k * n, 2), *want = malloc((size_t)(m * n) * sizeof *want);
 		if (!want)
 			exit(1);
-		Case s = { a, b, 1, m, n, k, { k, 1, 0 }, i % 2 ? (KMat){ 1, k, 0 } : (KMat){ n, 1, 0 }, k_cut(m, n, k),
-			NULL };
+		Case s = { .a = a, .b = b, .batch = 1, .m = m, .n = n, .k = k, .as = { k, 1, 0 },
+			.bs = i % 2 ? (KMat){ 1, k, 0 } : (KMat){ n, 1, 0 }, .cut = k_cut(m, n, k) };
 		k_plain_matmul_f32(NULL, want, a, b, 1, m, n, k, s.as, s.bs, s.cut, NULL);
 		bad += compare("b packed before gives other bits", run_packed, &s, want, m * n, 1.5e-6,
 			4 * sqrt((double)k + 1), NULL);

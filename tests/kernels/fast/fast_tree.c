@@ -205,7 +205,8 @@ static int sums(void)
 static void images(Ctx *c, float *y, const Case *k, int64_t from, int64_t len, int64_t chunks)
 {
 	int64_t step = k->tb ? 2 : 1, groups = k->ta ? 2 : 1, out = (k->n - 1) / step + 1;
-	KWindow v = { { 3, 3 }, { step, step }, { 1, 1 }, { 1, 1 }, { k->n, k->n }, { out, out } };
+	KWindow v = { .k = { 3, 3 }, .stride = { step, step }, .dil = { 1, 1 }, .lo = { 1, 1 }, .in = { k->n, k->n },
+		.out = { out, out } };
 	const float *x = k->a + from * groups * k->m * k->n * k->n, *g = k->b + from * groups * (k->m + 1) * out * out;
 	if (chunks == 1 && len == k->k)         /* all of them, not cut */
 		k_conv_grad_w_f32(c, y, x, g, len, groups, k->m, k->m + 1, v);
