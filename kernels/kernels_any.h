@@ -23,9 +23,9 @@ int k_rnn(Ctx *, void *y, void *yh, void *before, const void *xw, const void *r,
 int k_rnn_grad(Ctx *, void *dxw, void *dh0, const void *dy, const void *dyh, const void *y, const void *r,
 	const int32_t *lens, const KCells *, KType);
 
-/* window: as conv and pool (kernels.h), over any number of axes; hi is the padding behind.  The index of a maximum counts through all of x
- * (with columns, through each plane in column-major order); a sum is divided by the elements of its window that are not
- * padding, or that are inside the padded input, or not at all. */
+/* window: as conv and pool (kernels.h), over any number of axes; hi is the padding behind.  The index of a maximum
+ * counts through all of x (with columns, through each plane in column-major order); a sum is divided by the elements of
+ * its window that are not padding, or that are inside the padded input, or not at all. */
 int k_conv_nd(Ctx *, void *y, const void *x, const void *w, const void *b, int64_t batch, int64_t groups, int64_t cin,
 	int64_t cout, const KWindows *, KType);
 int k_conv_nd_grad_x(Ctx *, void *x, const void *g, const void *w, int64_t batch, int64_t groups, int64_t cin,

@@ -1,5 +1,5 @@
-/* Walks a schedule: the tasks of a rank, each an actor for a micro-batch, in the order that the compiler has proved free
- * of deadlock. */
+/* Walks a schedule: the tasks of a rank, each an actor for a micro-batch, in the order that the compiler has proved
+ * free of deadlock. */
 #include "comm.h"
 
 void *rt_value(const Ctx *c, int value)

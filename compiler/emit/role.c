@@ -538,8 +538,10 @@ static int print_list(Sched *s, Text *t, const Role *all, const Role *role, cons
 		text_add(t, "\t{ 0 },\n");
 	text_add(t, "};\n");
 	print_tasks(s, t, all, name, part, npart);
-	text_add(t, "extern const RtSchedule role%d_%s;\nconst RtSchedule role%d_%s = {\n", all->id, name, all->id, name);
-	text_add(t, "\t.segment = %s, .nsegment = %d,\n\t.actor = %s_actors, .nactor = %d,\n", name, nrepeat, name, npart);
+	text_add(t, "extern const RtSchedule role%d_%s;\nconst RtSchedule role%d_%s = {\n", all->id, name,
+		all->id, name);
+	text_add(t, "\t.segment = %s, .nsegment = %d,\n\t.actor = %s_actors, .nactor = %d,\n", name, nrepeat, name,
+		npart);
 	text_add(t, "\t.task = %s_tasks, .ntask = %d,\n};\n", name, all->ntask);
 	return 0;
 }
