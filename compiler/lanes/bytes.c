@@ -257,7 +257,9 @@ static void at_end(Clocks *c, int lane, const WalkActor *a)
 	}
 	for (int i = 0; i < a->ngive; i++) {
 		const WalkUse *u = &w->use[a->give[i]];
-		int piece = (int)(u->given % w->reg[u->reg].r->copies), area = c->area_of_reg[u->reg];
+		const WalkReg *r = &w->reg[u->reg];
+		int piece = r->piece ? r->piece[walk_task(w, lane)->micro] : (int)(u->given % r->r->copies);
+		int area = c->area_of_reg[u->reg];
 		if (c->given[a->give[i]])
 			memcpy(c->given[a->give[i]] + piece * c->n, now, bytes);
 		if (area >= 0)

@@ -3,7 +3,7 @@
  * From the lists alone:
  *   - each stage runs F, B and W (or F and BW) once for each micro-batch, in this order, on its own rank (tables.c);
  *   - a register is made, read and given back equally often in a step, by each lane in the same order of
- *     micro-batches;
+ *     micro-batches; one that stays on its maker's lane and has a copy for each micro-batch may be read in any order;
  *   - the ends of a channel agree in number, order and size of messages; a meeting has one lane of each role.
  * By a walk over two steps, in which a send ends only when it is received: all lanes come to their end.  One walk
  * decides, because lanes are Kahn processes (walk.h), and a net that needs no buffered sends also runs with them.  A
@@ -82,6 +82,47 @@ static void note(Walk *w, Micros *m, int micro)
 	arena_push(w->arena, m->v, m->n, micro);
 }
 
+/* Whether one lane alone makes, reads and gives back a register, each micro-batch in a copy of its own, in any order
+ * that is legal for each of them.  Then notes the pieces. */
+static bool any_order(Walk *w, WalkReg *r, const Micros *made)
+{
+	int most = 0, id = (int)(r - w->reg);
+	for (int i = 0; i < made->n; i++)
+		most = made->v[i] > most ? made->v[i] : most;
+	if (r->nuse != 1 || w->use[r->use[0]].lane != r->maker || r->r->copies != made->n || r->r->first)
+		return false;
+	char *state = arena_array(w->arena, char, most + 1);            /* made, read, given back */
+	int *piece = arena_array(w->arena, int, most + 1), n = 0;
+	WalkLane *l = &w->lane[r->maker];
+	bool good = true;
+	for (l->pos = 0; l->pos < l->lane->ntask && good; l->pos++) {
+		const WalkActor *a = walk_actor(w, r->maker);
+		int m = walk_task(w, r->maker)->micro;
+		bool makes = false, waits = false, gives = false;
+		for (int i = 0; i < a->nmake; i++)
+			makes = makes || a->make[i] == id;
+		for (int i = 0; i < a->nwait; i++)
+			waits = waits || a->wait[i] == r->use[0];
+		for (int i = 0; i < a->ngive; i++)
+			gives = gives || a->give[i] == r->use[0];
+		if (!makes && !waits && !gives)
+			continue;
+		good = m >= 0 && m <= most && (!makes || !state[m]) && (!waits || state[m] == 1);
+		if (good && makes)
+			piece[m] = n++;
+		if (good)
+			state[m] = (char)(state[m] + makes + waits);
+		good = good && (!gives || state[m] == 2);
+		if (good)
+			state[m] = (char)(state[m] + gives);
+	}
+	l->pos = 0;
+	for (int i = 0; i < made->n; i++)
+		good = good && made->v[i] >= 0 && state[made->v[i]] == 3;
+	r->piece = good ? piece : NULL;
+	return good;
+}
+
 /* The k-th piece read (or given back) is the k-th made. */
 static const char *same_order(Walk *w, const WalkReg *r, const Micros *made, const Micros *took, const char *verb)
 {
@@ -134,11 +175,13 @@ static const char *check_lists(Walk *w)
 	Lists l;
 	const char *why = read_lists(w, &l);
 	for (int u = 0; u < w->nuse && !why; u++) {
-		const WalkReg *r = &w->reg[w->use[u].reg];
+		WalkReg *r = &w->reg[w->use[u].reg];
+		const Micros *made = &l.made[w->use[u].reg];
 		if (r->maker < 0 && !l.given[u].n)
 			continue;               /* it is always there */
-		why = same_order(w, r, &l.made[w->use[u].reg], &l.seen[u], "read");
-		why = why ? why : same_order(w, r, &l.made[w->use[u].reg], &l.given[u], "given back");
+		why = same_order(w, r, made, &l.seen[u], "read");
+		why = why ? why : same_order(w, r, made, &l.given[u], "given back");
+		why = why && any_order(w, r, made) ? NULL : why;
 	}
 	return why;
 }

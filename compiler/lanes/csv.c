@@ -38,6 +38,8 @@ typedef struct Reader {
 	uint32_t file;
 	const char *text;
 	PipeCsv *csv;
+	const CsvCell *most;            /* the first with the largest micro-batch */
+	int idle;                       /* empty cells since the last action of the row */
 } Reader;
 
 static Loc at(const Reader *r, size_t from, size_t to)
@@ -80,6 +82,8 @@ static int action(Reader *r, size_t pos, size_t to, CsvCell *cell)
 
 static void push(Reader *r, int rank, CsvCell c)
 {
+	c.idle = r->idle;
+	r->idle = 0;
 	arena_push(r->a, r->csv->cell[rank], r->csv->ncell[rank], c);
 }
 
@@ -90,8 +94,10 @@ static int read_cell(Reader *r, int rank, size_t from, size_t to)
 		from++;
 	while (to > from && strchr(" \t\r", r->text[to - 1]))
 		to--;
-	if (from == to)
+	if (from == to) {
+		r->idle++;
 		return 0;
+	}
 	if (r->text[from] != '(') {
 		if (action(r, from, to, &one))
 			return -1;
@@ -120,19 +126,22 @@ static int read_cell(Reader *r, int rank, size_t from, size_t to)
 static int read_rows(Reader *r, size_t bytes)
 {
 	PipeCsv *c = r->csv;
-	int bad = 0, ncell = 0;
+	int bad = 0, ncell = 0, nidle = 0;
 	for (size_t from = 0; from < bytes && !bad; c->nrank++) {
 		const char *end = memchr(r->text + from, '\n', bytes - from);
 		size_t stop = end ? (size_t)(end - r->text) : bytes;
+		c->crlf = c->crlf || (stop > from && r->text[stop - 1] == '\r');
 		c->cell = arena_grow(r->a, c->cell, c->nrank, sizeof *c->cell);
 		c->cell[c->nrank] = NULL;
 		arena_push(r->a, c->ncell, ncell, 0);
+		r->idle = 0;
 		for (size_t cell = from; cell <= stop && !bad;) {
 			const char *comma = memchr(r->text + cell, ',', stop - cell);
 			size_t to = comma ? (size_t)(comma - r->text) : stop;
 			bad = read_cell(r, c->nrank, cell, to);
 			cell = to + 1;
 		}
+		arena_push(r->a, c->idle, nidle, r->idle);
 		if (!bad && !c->ncell[c->nrank]) {
 			err_at(at(r, from, stop), "rank %d has no action", c->nrank);
 			bad = -1;
@@ -166,15 +175,44 @@ static int place(Reader *r)
 			first[x->stage] = first[x->stage] ? first[x->stage] : x;
 			c->rank[x->stage] = k;
 			c->nstage = x->stage >= c->nstage ? x->stage + 1 : c->nstage;
+			r->most = x->micro >= c->micros ? x : r->most;
 			c->micros = x->micro >= c->micros ? x->micro + 1 : c->micros;
 			c->sends = c->sends || sends(x->type);
 		}
 	for (int s = 0; s < c->nstage; s++)
 		if (!first[s]) {
-			err_at(at(r, 0, 0), "stage %d has no action, but stage %d has", s, c->nstage - 1);
+			err_at(first[c->nstage - 1]->at, "stage %d has no action, but stage %d has", s, c->nstage - 1);
 			return -1;
 		}
 	return 0;
+}
+
+/* Each stage has an F of every micro-batch; so tables of stages and micro-batches are not larger than the file. */
+static int check_forward(Reader *r)
+{
+	const PipeCsv *c = r->csv;
+	int *count = arena_array(r->a, int, c->nstage + 1), few = -1;
+	const CsvCell *last = NULL;
+	for (int k = 0; k < c->nrank; k++)
+		for (int i = 0; i < c->ncell[k]; i++)
+			count[c->cell[k][i].stage] += c->cell[k][i].type == F;
+	for (int s = c->nstage - 1; s >= 0; s--)
+		few = count[s] < c->micros ? s : few;
+	if (few < 0)
+		return 0;
+	bool *has = arena_array(r->a, bool, c->micros + 1);
+	for (int i = 0, k = c->rank[few]; i < c->ncell[k]; i++)
+		if (c->cell[k][i].stage == few) {
+			last = &c->cell[k][i];
+			if (last->type == F)
+				has[last->micro] = true;
+		}
+	int m = 0;
+	while (has[m])
+		m++;
+	err_at(last->at, "stage %d has no F of micro-batch %d; the last one is %d", few, m, c->micros - 1);
+	note_at(r->most->at, "micro-batch %d stands here", c->micros - 1);
+	return -1;
 }
 
 static const CsvCell **seen_at(const PipeCsv *c, const CsvCell **seen, int type, int stage, int micro)
@@ -222,16 +260,15 @@ static int check_before(const PipeCsv *c, const CsvCell **seen)
 }
 
 /* Whether stage s computes all of micro-batch m. */
-static int check_whole(const Reader *r, const CsvCell **seen, int s, int m)
+static int check_whole(const PipeCsv *c, const CsvCell **seen, int s, int m)
 {
-	const PipeCsv *c = r->csv;
 	bool has[4];
 	for (int t = F; t <= B; t++)
 		has[t] = *seen_at(c, seen, t, s, m);
 	const char *missing = !has[F] ? "F" : !has[B] && !has[I] ? "B" : has[I] && !has[W] ? "W" : NULL;
 	if (missing) {
-		err_at(at(r, 0, 0), "stage %d has no %s of micro-batch %d; the last one is %d", s, missing, m,
-			c->micros - 1);
+		err_at((*seen_at(c, seen, has[F] ? F : B, s, m))->at,
+			"stage %d has no %s of micro-batch %d; the last one is %d", s, missing, m, c->micros - 1);
 		return -1;
 	}
 	if (has[B] && (has[I] || has[W])) {
@@ -243,10 +280,9 @@ static int check_whole(const Reader *r, const CsvCell **seen, int s, int m)
 }
 
 /* Sends and receives: both ends, if stages are on two ranks; none, if not. */
-static int check_sends(const Reader *r, const CsvCell **seen, int s, int m)
+static int check_sends(const PipeCsv *c, const CsvCell **seen, int s, int m)
 {
 	static const struct { int send, receive, next; } ways[] = { { SEND_F, RECV_F, 1 }, { SEND_B, RECV_B, -1 } };
-	const PipeCsv *c = r->csv;
 	for (int i = 0; i < 2; i++) {
 		int to = s + ways[i].next, before = s - ways[i].next;
 		bool out = to >= 0 && to < c->nstage && c->rank[to] != c->rank[s];
@@ -258,11 +294,52 @@ static int check_sends(const Reader *r, const CsvCell **seen, int s, int m)
 			return -1;
 		}
 		if ((out && !send) || (in && !receive)) {
-			err_at(at(r, 0, 0), "%d%s%d is missing", s,
+			const CsvCell *block = *seen_at(c, seen, i ? B : F, s, m);
+			block = block ? block : *seen_at(c, seen, I, s, m);
+			err_at(block->at, "%d%s%d is missing", s,
 				types[out && !send ? ways[i].send : ways[i].receive].name, m);
 			return -1;
 		}
 	}
+	return 0;
+}
+
+/* The next cell of a stage behind `from` that sends (or receives) to a neighbour: SEND_F and RECV_F, or what they
+ * follow from. */
+static const CsvCell *next_end(const PipeCsv *c, int s, int from, bool forward, bool out)
+{
+	int k = c->rank[s];
+	for (int i = from; i < c->ncell[k]; i++) {
+		const CsvCell *x = &c->cell[k][i];
+		bool back = x->type == B || x->type == I;
+		bool end = c->sends ? x->type == (out ? forward ? SEND_F : SEND_B : forward ? RECV_F : RECV_B) :
+			forward ? x->type == F : back;
+		if (x->stage == s && end)
+			return x;
+	}
+	return NULL;
+}
+
+/* Micro-batches are received in the order in which they are sent. */
+static int check_turns(const PipeCsv *c)
+{
+	for (int s = 0; s < c->nstage; s++)
+		for (int forward = 0; forward < 2; forward++) {
+			int t = forward ? s + 1 : s - 1;
+			if (t < 0 || t >= c->nstage || c->rank[t] == c->rank[s])
+				continue;
+			const CsvCell *x = NULL, *y = NULL;
+			do {
+				x = next_end(c, s, x ? (int)(x - c->cell[c->rank[s]]) + 1 : 0, forward, true);
+				y = next_end(c, t, y ? (int)(y - c->cell[c->rank[t]]) + 1 : 0, forward, false);
+			} while (x && y && x->micro == y->micro);
+			if (!x || !y)
+				continue;
+			err_at(y->at, "stage %d gets micro-batch %d here, but stage %d sends micro-batch %d", t,
+				y->micro, s, x->micro);
+			note_at(x->at, "it is sent here");
+			return -1;
+		}
 	return 0;
 }
 
@@ -275,9 +352,9 @@ static int check_cells(Reader *r)
 	int bad = check_once(c, seen) || check_before(c, seen);
 	for (int s = 0; s < c->nstage && !bad; s++)
 		for (int m = 0; m < c->micros && !bad; m++)
-			bad = check_whole(r, seen, s, m) || (c->sends && check_sends(r, seen, s, m));
+			bad = check_whole(c, seen, s, m) || (c->sends && check_sends(c, seen, s, m));
 	arena_free(&scratch);
-	return bad ? -1 : 0;
+	return bad || check_turns(c) ? -1 : 0;
 }
 
 /* ---- orders ---- */
@@ -399,7 +476,7 @@ int csv_read(const char *path, Arena *a, PipeCsv *csv)
 		return -1;
 	const SrcFile *f = file_of(r.file);
 	r.text = (const char *)f->data;
-	if (read_rows(&r, f->bytes) || place(&r) || check_cells(&r))
+	if (read_rows(&r, f->bytes) || place(&r) || check_forward(&r) || check_cells(&r))
 		return -1;
 	take_order(&r);
 	return check_run(&r);
@@ -413,6 +490,7 @@ void csv_of(const Pipeline *p, const PipeOrder *o, Arena *a, PipeCsv *csv)
 	*csv = (PipeCsv){ .nrank = p->nrank, .nstage = p->nstage, .micros = p->micros, .order = *o,
 		.ncell = o->ntask };
 	csv->rank = arena_array(a, int, p->nstage);
+	csv->idle = arena_array(a, int, p->nrank);
 	csv->cell = arena_array(a, CsvCell *, p->nrank);
 	for (int s = 0; s < p->nstage; s++)
 		csv->rank[s] = p->stage[s].rank;
@@ -432,11 +510,18 @@ static void write_action(FILE *out, const CsvCell *x)
 		fprintf(out, "%d", x->micro);
 }
 
+static void write_commas(FILE *out, int n)
+{
+	while (n-- > 0)
+		putc(',', out);
+}
+
 void csv_write(FILE *out, const PipeCsv *c)
 {
-	for (int k = 0; k < c->nrank; k++)
+	for (int k = 0; k < c->nrank; k++) {
 		for (int i = 0; i < c->ncell[k]; i++) {
 			const CsvCell *x = &c->cell[k][i];
+			write_commas(out, x->idle + (i > 0));
 			if (x->pair) {
 				putc('(', out);
 				write_action(out, x);
@@ -446,6 +531,30 @@ void csv_write(FILE *out, const PipeCsv *c)
 			} else {
 				write_action(out, x);
 			}
-			putc(i + 1 < c->ncell[k] ? ',' : '\n', out);
 		}
+		write_commas(out, c->idle[k]);
+		fputs(c->crlf ? "\r\n" : "\n", out);
+	}
+}
+
+bool csv_ascends(const PipeCsv *c)
+{
+	/* by stage: the last F, the last gradient of inputs, the last gradient of weights */
+	Arena a = { 0 };
+	int (*last)[3] = arena_alloc(&a, sizeof *last * (size_t)(c->nstage + 1));
+	bool up = true;
+	for (int s = 0; s < c->nstage; s++)
+		last[s][0] = last[s][1] = last[s][2] = -1;
+	for (int k = 0; k < c->nrank; k++)
+		for (int i = 0; i < c->order.ntask[k]; i++) {
+			const PipeTask *t = &c->order.task[k][i];
+			bool does[3] = { t->kind == BLOCK_F, t->kind == BLOCK_B || t->kind == BLOCK_BW,
+				t->kind == BLOCK_W || t->kind == BLOCK_BW };
+			for (int j = 0; j < 3; j++) {
+				up = up && (!does[j] || t->micro > last[t->stage][j]);
+				last[t->stage][j] = does[j] ? t->micro : last[t->stage][j];
+			}
+		}
+	arena_free(&a);
+	return up;
 }

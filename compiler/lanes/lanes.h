@@ -15,7 +15,7 @@
 #ifndef SBPCC_LANES_H
 #define SBPCC_LANES_H
 
-#include "ir.h"
+#include "target/target.h"
 
 typedef enum { BLOCK_BEGIN, BLOCK_BODY, BLOCK_LOAD, BLOCK_F, BLOCK_R, BLOCK_B, BLOCK_W, BLOCK_BW,
 	BLOCK_UPDATE } BlockKind;
@@ -63,9 +63,6 @@ typedef struct PipeSchedule {
 extern const PipeSchedule schedules[];                                  /* ends with a row without a name */
 const PipeSchedule *schedules_find(const char *name);
 void schedules_place(const PipeSchedule *, Pipeline *);         /* the rank of every stage: in turn, or as a V */
-/* vee.c: those of a V, by units of time up and down the ranks, and the most activations of a rank */
-typedef struct VeeShape { int up, down, most; bool ahead; } VeeShape;
-const char *vee_order(const Pipeline *, VeeShape, Arena *, PipeOrder *);
 
 /* pipe.c: plays an order with seconds; the inner loop of the search.  Sends are buffered, registers have as many
  * copies as the order needs. */
@@ -154,31 +151,28 @@ typedef struct LanePlay {
 bool play_net(const LaneNet *, int steps, bool buffered, Arena *, LanePlay *);
 
 /* csv.c: PyTorch's CSV of a schedule. */
-typedef struct CsvCell { int type, stage, micro; bool pair; Loc at; } CsvCell;  /* pair: overlaps with the next cell */
+/* pair: overlaps with the next cell; idle: empty cells before it */
+typedef struct CsvCell { int type, stage, micro, idle; bool pair; Loc at; } CsvCell;
 typedef struct PipeCsv {
 	int nrank, nstage, micros, *rank;       /* rank: by stage */
 	CsvCell **cell; int *ncell;     /* by rank, without empty cells */
-	PipeOrder order; bool sends;    /* sends: it has sends and receives */
+	int *idle;                      /* by rank: empty cells at its end */
+	bool sends, crlf;               /* it has sends and receives; its lines end with CR LF */
+	PipeOrder order;
 } PipeCsv;
 int  csv_read(const char *path, Arena *, PipeCsv *);                    /* -1 after explaining */
 void csv_net(const PipeCsv *, Arena *, LaneNet *);      /* a net of its order, with its own sends and receives */
 void csv_of(const Pipeline *, const PipeOrder *, Arena *, PipeCsv *);
-void csv_write(FILE *, const PipeCsv *);
+void csv_write(FILE *, const PipeCsv *);                                /* as it was read */
+bool csv_ascends(const PipeCsv *);      /* F, B and W of each stage run in ascending order of micro-batches */
 
-/* spec.c: the text of a pipeline (compiler/lanes/PIPELINES.md). */
-typedef struct PipeSpec {
-	Pipeline pipe;
-	const PipeSchedule *schedule;   /* NULL: none is named */
-	PipeCsv *csv;                   /* NULL: none is named */
-	Loc where;                      /* of its name */
-} PipeSpec;
-int spec_read(const char *path, Arena *, PipeSpec *);                   /* -1 after explaining */
-
-/* trace.c: a play in the format of Chrome's tracing */
+/* trace.c: a play in the format of Chrome's tracing.  timeline.c: as part of a page, and as a page. */
 void trace_write(FILE *, const LaneNet *, const LanePlay *);
+void timeline_html(Text *, const LaneNet *, const LanePlay *);
+void timeline_page(FILE *, const char *title, const LaneNet *, const LanePlay *);
 
-/* simulate.c: --simulate.  Files to write: the play; the order as CSV. */
-typedef struct SimulateOptions { const char *path, *trace, *csv; } SimulateOptions;
+/* simulate.c: --simulate.  Files to write: the play, twice; the order as CSV. */
+typedef struct SimulateOptions { const char *path, *trace, *html, *csv; } SimulateOptions;
 int simulate_file(const SimulateOptions *);                             /* -1 after explaining */
 
 /* bound.c: lower bounds of a step, of every order that fits the memory. */

@@ -10,7 +10,8 @@
  * Lanes of a rank: compute, in the given order, with the update behind it; and one for each end of a channel, in the
  * order of the block that it serves.
  *
- * How many copies.  A register that is made and read on the compute lane has as many as the order keeps in flight.
+ * How many copies.  A register that is made and read on the compute lane has as many as the order keeps in flight,
+ * or, where micro-batches are given back in another order than made, one for each of them.
  * Registers of hops begin with one, and the net is walked; when it stands still because a register is full, one
  * register gets a copy more, and the walk goes on (Parks, "Bounded Scheduling of Process Networks", 1995, section 4).
  * If no full register is waited for, the order itself waits for itself; check.c says how. */
@@ -162,18 +163,25 @@ static bool has(const int *list, int n, int x)
 static void keep_in_flight(LaneRole *r, const Walk *w, int reg0)
 {
 	const Lane *l = &r->lane[0];
+	int *order = arena_array(w->arena, int, l->ntask + 1);
 	for (int i = 0; i < r->nreg; i++) {
 		const WalkReg *g = &w->reg[reg0 + i];
 		if (!g->nuse || w->use[g->use[0]].lane != g->maker)
 			continue;
-		int now = 0, most = 1;
+		int now = 0, most = 1, made = 0, given = 0;
+		bool turns = true;
 		for (int k = 0; k < l->ntask; k++) {
 			const LaneBlock *b = &r->block[l->task[k].id];
-			now += has(b->make, b->nmake, i);
+			if (has(b->make, b->nmake, i))
+				order[made++] = l->task[k].micro;
+			now = made - given;
 			most = now > most ? now : most;
-			now -= has(b->give, b->ngive, i);
+			if (has(b->give, b->ngive, i)) {
+				turns = turns && given < made && order[given] == l->task[k].micro;
+				given++;
+			}
 		}
-		r->reg[i].copies = most;
+		r->reg[i].copies = turns ? most : made;
 	}
 }
 

@@ -13,7 +13,7 @@
  * Fewer micro-batches.  A task waits only for tasks of its own micro-batch and for those before it on its rank.  So
  * an order stays legal when micro-batches are left out: a schedule that is defined for some numbers of micro-batches
  * is written for the next one, without those that do not exist. */
-#include "lanes/lanes.h"
+#include "lanes/vee.h"
 
 #include <string.h>
 

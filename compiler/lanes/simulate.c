@@ -2,7 +2,7 @@
  * papers compare: span, makespan, period, bubble rate (arXiv 2401.10241, section 5.3: idle time of the span).  Where
  * no schedule is named, all that the pipeline can run are compared, and the best one that fits the memory is shown.
  * */
-#include "lanes/lanes.h"
+#include "lanes/spec.h"
 
 #include <errno.h>
 #include <math.h>
@@ -298,8 +298,8 @@ static int choose(PipeSpec *spec, Arena *a, Trial *t)
 
 static int write_files(const SimulateOptions *o, const PipeSpec *spec, const Trial *t, Arena *a)
 {
-	const char *names[] = { o->trace, o->csv };
-	for (int i = 0; i < 2; i++) {
+	const char *names[] = { o->trace, o->csv, o->html };
+	for (int i = 0; i < 3; i++) {
 		FILE *f = names[i] ? fopen(names[i], "w") : NULL;
 		PipeCsv csv;
 		if (f && i == 0)
@@ -308,6 +308,8 @@ static int write_files(const SimulateOptions *o, const PipeSpec *spec, const Tri
 			csv_of(&spec->pipe, &t->order, a, &csv);
 			csv_write(f, spec->csv ? spec->csv : &csv);
 		}
+		if (f && i == 2)
+			timeline_page(f, o->path, &t->net, &t->lanes);
 		if (names[i] && (!f || fclose(f))) {
 			fail_at(EXIT_ENV, (Loc){ 0 }, "cannot write %s: %s", names[i], strerror(errno));
 			return -1;
@@ -324,6 +326,8 @@ int simulate_file(const SimulateOptions *o)
 	int bad = spec_read(o->path, &a, &spec) || choose(&spec, &a, &t) || prove(&spec.pipe, &spec, &a, &t);
 	if (!bad) {
 		report(&spec.pipe, &t);
+		if (spec.csv && !csv_ascends(spec.csv))
+			printf("micro-batches do not ascend: gradients are added in another order than on one rank\n");
 		bad = write_files(o, &spec, &t, &a);
 	}
 	arena_free(&a);

@@ -1,6 +1,6 @@
 /* Reads the text of a pipeline: a line for each property, `NAME NUMBER... UNIT`, described in PIPELINES.md.  A
  * property of stages, hops or ranks has one number for all of them, or one for each. */
-#include "lanes/lanes.h"
+#include "lanes/spec.h"
 
 #include <errno.h>
 #include <math.h>

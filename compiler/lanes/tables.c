@@ -1,11 +1,11 @@
 /* What the rows of a net say by themselves, before anything is walked: numbers are in range, no list names a register
  * twice, and each stage runs each of its blocks once for each micro-batch, in legal order:
  *
- *   begin   before all blocks of its stage (stage -1: of its lane)
- *   F       of every micro-batch
- *   R       of any micro-batch, behind F
- *   B, W    behind F (and R); W behind B.  Of every micro-batch BW, or each of B and W that the stage has
- *   update  behind all blocks of its stage (stage -1: of its lane)
+ *   begin           before all blocks of its stage (stage -1: of its lane)
+ *   body, load, F   of every micro-batch
+ *   R               of any micro-batch, behind F
+ *   B, W            behind F (and R); W behind B.  Of every micro-batch BW, or each of B and W that the stage has
+ *   update          behind all blocks of its stage (stage -1: of its lane)
  *
  * A stage without B (no gradient leaves it), or without any backward block (inference), is legal. */
 #include "lanes/walk.h"
@@ -168,8 +168,9 @@ static int turn_of(const Turns *t, int block, int micro)
 /* Which of two blocks of a stage runs first for a micro-batch; false: no rule. */
 static bool is_before(BlockKind a, BlockKind b)
 {
-	static const int rank[] = { [BLOCK_F] = 1, [BLOCK_R] = 2, [BLOCK_B] = 3, [BLOCK_BW] = 3, [BLOCK_W] = 4 };
-	return per_micro(a) && per_micro(b) && rank[a] < rank[b];
+	static const int rank[BLOCK_UPDATE + 1] = { [BLOCK_F] = 1, [BLOCK_R] = 2, [BLOCK_B] = 3, [BLOCK_BW] = 3,
+		[BLOCK_W] = 4 };
+	return rank[a] && rank[a] < rank[b];
 }
 
 /* Blocks of one stage, pair by pair. */
@@ -196,7 +197,7 @@ static bool covered(const Turns *t, int i, int m)
 	for (int k = 0; k < t->r->nblock; k++) {
 		BlockKind other = t->r->block[k].kind;
 		bool instead = kind == BLOCK_BW ? other == BLOCK_B || other == BLOCK_W :
-			kind != BLOCK_F && other == BLOCK_BW;
+			(kind == BLOCK_B || kind == BLOCK_W) && other == BLOCK_BW;
 		if (instead && t->r->block[k].stage == t->r->block[i].stage && turn_of(t, k, m))
 			return true;
 	}

@@ -22,7 +22,7 @@
  * That orders F and B.  They start as early as they can, and W fills the time in which a rank waits, or comes when
  * memory would exceed the limit: the order is found by playing it with the seconds of the pipeline.  zb-v also fills
  * the time before the first B with F, as memory allows; then no rank ever waits if F, B and W take the same time. */
-#include "lanes/lanes.h"
+#include "lanes/vee.h"
 
 #include <math.h>
 #include <stdlib.h>

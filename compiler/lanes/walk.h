@@ -24,6 +24,7 @@ typedef struct WalkReg {
 	int role, maker;                /* the lane that makes it; -1: none */
 	int *use, nuse;
 	int64_t made;
+	int *piece;                     /* by micro-batch, if it is read in another order than made (check.c) */
 } WalkReg;
 /* A block or an end of a channel: what runs on a lane. */
 typedef struct WalkActor {

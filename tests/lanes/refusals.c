@@ -71,6 +71,15 @@ static void add_task(int role, int lane, LaneTask t)
 	*l = more;
 }
 
+/* The same with all F first, and the last micro-batch first on the way back. */
+static void descend(void)
+{
+	for (int r = 0; r < 2; r++)
+		for (int i = 0; i < 6; i++)
+			o.task[r][i] = (PipeTask){ i < 3 ? BLOCK_F : BLOCK_BW, r, i < 3 ? i : 5 - i };
+	net_of(&p, &o, 0, &a, &n);
+}
+
 static void orders(void)
 {
 	show("nothing is wrong", check_order(&p, &o, &a) ? "an order" : check_net(&n, &a) ? "a net" : "");
@@ -108,6 +117,11 @@ static void lists(void)
 	task(0, 0, 2)->micro = 1;
 	task(0, 0, 4)->micro = 0;
 	show("read in another order", check_net(&n, &a));
+	descend();
+	show("the last micro-batch first", check_net(&n, &a) ? "refused" : "proved");
+	descend();
+	reg(0, "kept0")->copies = 4;
+	show("with a copy too many, so that pieces differ from step to step", check_net(&n, &a));
 	n.channel[0].bytes = 65;
 	show("sizes", check_net(&n, &a));
 	task(0, 1, 0)->micro = 1;
@@ -299,6 +313,20 @@ static void bytes(void)
 	show("scratch over gradients", check_net(&n, &a));
 	reg(1, "kept1")->offset = reg(1, "x0>1")->offset;
 	show("kept over what was received", check_net(&n, &a));
+	for (int piece = 2; piece >= 0; piece -= 2) {
+		descend();
+		int64_t at = reg(0, "kept0")->offset + piece * reg(0, "kept0")->bytes;
+		LaneBlock tidy = { .name = "tidy", .kind = BLOCK_UPDATE, .stage = 9, .scratch = 8, .offset = at };
+		arena_push(&a, n.role[0].block, n.role[0].nblock, tidy);
+		add_task(0, 0, (LaneTask){ DO_BLOCK, 2, -1 });
+		swap(task(0, 0, 6), task(0, 0, 5));
+		swap(task(0, 0, 5), task(0, 0, 4));
+		const char *why = check_net(&n, &a);
+		if (piece)
+			show("BW of micro-batch 2 comes first, and then its bytes are free", why ? why : "proved");
+		else
+			show("those of micro-batch 0 are not", why);
+	}
 	LaneBlock *f = &n.role[0].block[0];
 	arena_push(&a, f->make, f->nmake, add_reg(0, "loss", 8, 4096));
 	f = add_block(0, "load", LANE_LOAD, 3);
