@@ -19,7 +19,7 @@
 #include <string.h>
 
 enum { BUCKETS = 1 << 16, KEPT = 1 << 22 };     /* of remembered nodes; numbers that they hold */
-enum { CLOCKS = 24, STAGES = 20 };              /* more are not tried */
+enum { CLOCKS = 24, STAGES = 20, TASKS = 2048 };        /* more are not tried */
 
 typedef struct Seen { struct Seen *next; uint64_t hash; double *row; uint64_t *barred; int *count; } Seen;
 
@@ -34,11 +34,12 @@ typedef struct Exact {
 	int *count, *sent;              /* by letter, by line */
 	int64_t *use;                   /* by rank */
 	uint64_t *barred;               /* by rank: letters that it does not run next */
-	int **letter;                   /* by rank: its letters, ended by -1 */
+	int **letter, letters;          /* by rank: its letters, ended by -1; the most of a rank */
 	bool *alone;                    /* by rank: one stage */
 	int *fit;                       /* by stage, if it is alone: micro-batches that fit in the memory */
 	Word *o;
-	int left;                       /* tasks */
+	int left, depth;                /* tasks; nodes above this one */
+	double **level;                 /* by depth: rows of starts of letters, and of the end of the rank */
 	ExactFound *found;
 	void *data;
 	bool stopped;
@@ -358,7 +359,7 @@ static void descend(Exact *e)
 static const int preference[] = { LETTER_B, LETTER_F, LETTER_W };
 
 /* Whether another letter of the rank fits before the start of letter i, from every beginning. */
-static bool late(const Exact *e, int r, int i, double start[][CLOCKS], uint64_t can)
+static bool late(const Exact *e, int r, int i, double *start, uint64_t can)
 {
 	const Words *w = e->w;
 	int l = e->letter[r][i];
@@ -369,8 +370,8 @@ static bool late(const Exact *e, int r, int i, double start[][CLOCKS], uint64_t 
 		if (i == j || !(can >> j & 1) || !(frees || (f && e->alone[r] && g->kept_w <= g->kept)))
 			continue;
 		/* if each fits before the other, both take no time: the first of them stays */
-		if (before(e, start[j], w->seconds[other], start[i]) &&
-			(j < i || !before(e, start[i], w->seconds[l], start[j])))
+		const double *x = row_of(e, start, (size_t)i), *y = row_of(e, start, (size_t)j);
+		if (before(e, y, w->seconds[other], x) && (j < i || !before(e, x, w->seconds[l], y)))
 			return true;
 	}
 	return false;
@@ -385,10 +386,13 @@ static void visit(Exact *e)
 	int r = next_rank(e);
 	if (r < 0)
 		return;
-	double start[3 * STAGES][CLOCKS], end[CLOCKS];
+	double **level = &e->level[e->depth++];         /* not on the stack: the search is as deep as there are tasks */
+	if (!*level)
+		*level = arena_array(e->a, double, (e->letters + 1) * e->nclock);
+	double *start = *level, *end = row_of(e, start, (size_t)e->letters);
 	uint64_t barred = e->barred[r], can = 0;
 	for (int i = 0; e->letter[r][i] >= 0; i++)
-		can |= (uint64_t)start_of(e, e->letter[r][i], start[i]) << i;
+		can |= (uint64_t)start_of(e, e->letter[r][i], row_of(e, start, (size_t)i)) << i;
 	memcpy(end, row_of(e, e->end, (size_t)r), sizeof *end * (size_t)e->nclock);
 	for (int kind = 0; kind < 3; kind++)
 		for (int i = 0; e->letter[r][i] >= 0 && !e->stopped; i++) {
@@ -397,7 +401,7 @@ static void visit(Exact *e)
 			if (l % LETTERS != preference[kind] || !open || late(e, r, i, start, can))
 				continue;
 			e->barred[r] = 0;
-			put(e, l, start[i]);
+			put(e, l, row_of(e, start, (size_t)i));
 			descend(e);
 			take(e, r, end);
 		}
@@ -406,6 +410,7 @@ static void visit(Exact *e)
 		visit(e);               /* the same rows: nothing to check, and the node itself covers it */
 	}
 	e->barred[r] = barred;
+	e->depth--;
 }
 
 static bool begin(Exact *e)
@@ -417,7 +422,7 @@ static bool begin(Exact *e)
 	e->column = arena_array(a, int, w->nline + 1);
 	for (int i = 0; i < w->nline; i++)
 		e->column[i] = w->line[i].busy > 0 ? e->nclock++ : -1;
-	if (e->nclock > CLOCKS || n > STAGES)
+	if (e->nclock > CLOCKS || n > STAGES || w->ntask > TASKS)
 		return false;
 	size_t wide = (size_t)e->nclock;
 	e->end = arena_array(a, double, wide * (size_t)w->nrank);
@@ -431,6 +436,7 @@ static bool begin(Exact *e)
 	e->alone = arena_array(a, bool, w->nrank);
 	e->o = words_new(w, a);
 	e->left = w->ntask;
+	e->level = arena_array(a, double *, (size_t)w->ntask * (size_t)(w->nrank + 1) + 1);
 	e->bucket = arena_array(a, Seen *, BUCKETS);
 	e->path = arena_array(a, double, wide * wide);
 	e->fit = arena_array(a, int, n);
@@ -444,6 +450,7 @@ static bool begin(Exact *e)
 			for (int i = 0; i < 3 && w->p->stage[s].rank == r; i++, stages += i == 3)
 				e->letter[r][k++] = s * LETTERS + i;
 		e->letter[r][k] = -1;
+		e->letters = k > e->letters ? k : e->letters;
 		e->alone[r] = stages == 1;
 		for (int c = 0; c < e->nclock; c++)
 			row_of(e, e->end, (size_t)r)[c] = c == r ? 0 : -INFINITY;

@@ -223,5 +223,6 @@ canvas.addEventListener('keydown', e => {
 	}
 })
 transfers.addEventListener('change', layout)
+layout()
 new ResizeObserver(layout).observe(root)
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', layout)

@@ -543,6 +543,31 @@ static void pe(int cases)
 		printf("ok %d pipelines keep the bound of PE\n", cases);
 }
 
+/* The exact search is as deep as there are tasks: 8 x 32 with the memory of 2p micro-batches (Table 6 of arXiv
+ * 2401.10241, 1.5B), and as many tasks as it takes at all. */
+static void deep(void)
+{
+	static const int size[][2] = { { 8, 32 }, { 8, 85 }, { 16, 256 } };
+	for (int i = 0; i < 3; i++) {
+		Arena a = { 0 };
+		Pipeline p = chain(&a, size[i][0], size[i][0], size[i][1]);
+		for (int s = 0; s < p.nstage; s++) {
+			p.stage[s] = (PipeStage){ .rank = s, .f = 18.513, .b = 18.086, .w = 9.331, .kept = 1000,
+				.kept_w = 366 };
+			p.hop[s].latency = 0.626;
+			p.limit[s] = 2000 * p.nrank;
+		}
+		SearchResult r;
+		if (search_run(&p, 0.1, &a, &r))
+			fail("a deep search", i, 0, 0);
+		if (r.bound.period > r.period * (1 + 1e-9) || r.gap > 0.05)
+			fail("a deep search, and its gap", i, r.period, r.bound.period);
+		arena_free(&a);
+	}
+	if (!bad)
+		printf("ok the exact search of thousands of tasks\n");
+}
+
 static void again(void)
 {
 	double before = INFINITY;
@@ -577,6 +602,7 @@ int main(void)
 	named(more ? 3000 : 200);
 	pe(more ? 10000 : 500);
 	even();
+	deep();
 	again();
 	return bad > 0;
 }
