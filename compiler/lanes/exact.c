@@ -386,7 +386,8 @@ static void visit(Exact *e)
 	int r = next_rank(e);
 	if (r < 0)
 		return;
-	double **level = &e->level[e->depth++];         /* not on the stack: the search is as deep as there are tasks */
+	/* not on the stack: the search is as deep as there are tasks */
+	double **level = &e->level[e->depth++];
 	if (!*level)
 		*level = arena_array(e->a, double, (e->letters + 1) * e->nclock);
 	double *start = *level, *end = row_of(e, start, (size_t)e->letters);

@@ -146,13 +146,15 @@ void timeline_html(Text *t, const LaneNet *n, const LanePlay *y)
 		unit *= 10;
 	text_add(t, "<style>\n%s</style>\n<div class=timeline>\n<p>", timeline_text[0]);
 	for (size_t i = 0; i < sizeof legend / sizeof *legend; i++)
-		text_add(t, "<span><i style=\"background:var(--%c)\"></i>%s</span>\n", legend[i].letter, legend[i].name);
+		text_add(t, "<span><i style=\"background:var(--%c)\"></i>%s</span>\n", legend[i].letter,
+			legend[i].name);
 	text_add(t, "<span><i style=\"background:var(--idle);outline:1px solid var(--line)\"></i>idle</span>\n"
 		"<label><input type=checkbox>transfers</label>\n"
 		"<span>wheel or + and -: zoom; shift and wheel, arrows or drag: pan; 0: whole</span></p>\n"
 		"<canvas tabindex=0 role=img aria-label=\"timeline of every lane\"></canvas>\n<output></output>\n"
 		"<noscript>the timeline is drawn by a script</noscript>\n</div>\n");
-	text_add(t, "<script>\n{\nconst play = {unit:%g,end:%lld,channels:[", unit, (long long)llround(end / unit) + 1);
+	text_add(t, "<script>\n{\nconst play = {unit:%g,end:%lld,channels:[", unit,
+		(long long)llround(end / unit) + 1);
 	for (int i = 0; i < n->nchannel; i++) {
 		text_add(t, i ? "," : "");
 		add_string(t, n->channel[i].name);
