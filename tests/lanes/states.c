@@ -27,10 +27,10 @@ int main(void)
 		if (((why != NULL) != (found != RUNS || illegal(&n)) || found == MANY) && wrong++ < 5)
 			printf("not ok net %d: the search finds %s, check_net %s\n", i,
 				illegal(&n) ? "an illegal order" : verdict_name[found], why ? why : "nothing");
-		/* Two micro-batches of a block change places: a message is read in another order than sent.  One rank
-		 * alone may do so. */
+		/* Two micro-batches of a block change places: a message is read in another order than made.  Only a
+		 * lane that makes and reads everything itself may do so. */
 		Lane *l = &n.role[0].lane[0];
-		for (int k = 1; k < l->ntask && !why && n.nrole > 1; k++)
+		for (int k = 1; k < l->ntask && !why && n.role[0].nlane > 1; k++)
 			if (l->task[k].act == DO_BLOCK && l->task[k].id == l->task[0].id) {
 				l->task[0].micro = l->task[k].micro;
 				l->task[k].micro = 0;
