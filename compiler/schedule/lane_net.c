@@ -16,6 +16,8 @@ typedef struct Net {
 	const Plan *p;
 	Arena *a;
 	LaneNet *net;
+	const TaskTouch *touch;
+	bool *queued;                   /* by value: the result of a queue */
 	int *at;                        /* by block of the plan: its index among those of the current role; -1: none */
 } Net;
 
@@ -101,25 +103,17 @@ static bool here(const Slot *s, const Role *role)
 	return mesh_index(s->v->place->mesh, role->rank[0]) >= 0;
 }
 
-static bool in_queue(const Plan *p, const Slot *s)
-{
-	for (int i = 0; i < p->nqueue; i++)
-		for (int k = 0; k < p->queue[i].n; k++)
-			if (p->queue[i].make[k]->store == s)
-				return true;
-	return false;
-}
-
 static void add_kept(const Net *k, const Role *role, LaneRole *r)
 {
 	Kept *list = NULL;
 	int n = 0;
 	for (int i = 0; i < k->p->nslot; i++) {
 		const Slot *s = k->p->slot[i];
-		if (!s || s->store != s || slot_kept(s) || !here(s, role) || in_queue(k->p, s))
+		if (!s || s->store != s || slot_kept(s) || k->queued[i] || k->touch[i].made < 0 ||
+			k->touch[i].made == k->touch[i].last || !here(s, role))
 			continue;
-		TaskTouch t = tasks_touched(k->p, s);
-		if (t.made < 0 || t.made == t.last || k->at[t.made] < 0 || k->at[t.last] < 0)
+		TaskTouch t = k->touch[i];
+		if (k->at[t.made] < 0 || k->at[t.last] < 0)
 			continue;
 		int m = 0;
 		while (m < n && (list[m].made != t.made || list[m].last != t.last))
@@ -192,7 +186,11 @@ void lane_net_of(Graph *g, Arena *a, LaneNet *net)
 {
 	const Plan *p = g->model->plan;
 	*net = (LaneNet){ .role = arena_array(a, LaneRole, p->nrole), .nrole = p->nrole };
-	Net k = { .g = g, .p = p, .a = a, .net = net, .at = arena_array(a, int, p->nblock + 1) };
+	Net k = { .g = g, .p = p, .a = a, .net = net, .at = arena_array(a, int, p->nblock + 1),
+		.touch = tasks_touched(p, a), .queued = arena_array(a, bool, p->nslot + 1) };
+	for (int i = 0; i < p->nqueue; i++)
+		for (int m = 0; m < p->queue[i].n; m++)
+			k.queued[p->queue[i].make[m]->store->v->id] = true;
 	for (int i = 0; i < p->nrole; i++) {
 		net->role[i].name = arena_printf(a, "rank %d", p->role[i].rank[0]);
 		add_blocks(&k, &p->role[i], &net->role[i]);

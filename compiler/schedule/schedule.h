@@ -140,7 +140,7 @@ int  tasks_block(const Graph *, const Node *);               /* the block that r
 void tasks_queue(Graph *, Node *transfer, Slot *take, Slot *make);       /* adds a transfer to its queue */
 /* the blocks of the list that make the memory of a value, touch it first, and last; -1: none */
 typedef struct TaskTouch { int made, first, last; } TaskTouch;
-TaskTouch tasks_touched(const Plan *, const Slot *);
+TaskTouch *tasks_touched(const Plan *, Arena *);             /* by value */
 double tasks_seconds(const Plan *, const Block *);
 int  tasks_find(Graph *);                                    /* tasks and copies; -1 after explaining */
 

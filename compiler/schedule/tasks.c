@@ -88,11 +88,12 @@ static void mark_late(Graph *g, bool *late)
 	}
 	for (int i = 0; i < g->nnode; i++) {
 		Node *n = g->node[i];
-		bool is = backward(n), staged = false, all = rank_of(p, n->place) < 0;
+		bool is = backward(n), staged = false, after = false, all = rank_of(p, n->place) < 0;
 		for (int k = 0; k < n->nout; k++)
 			is |= n->out[k] && late[n->out[k]->id];
 		for (int k = 0; k < n->nin; k++) {
 			const Value *v = n->in[k];
+			after |= v && v->def && v->graph == g && v->def->block == BLOCK_UPDATE;
 			if (!v || !v->def || v->graph != g || !in_body(v->def))
 				continue;
 			is |= late[v->id];
@@ -100,7 +101,7 @@ static void mark_late(Graph *g, bool *late)
 		}
 		if (microbatch_begins(n))
 			n->block = BLOCK_BEGIN;
-		else if (microbatch_updates(n) || (all && staged))
+		else if (microbatch_updates(n) || after || (all && staged))
 			n->block = BLOCK_UPDATE;
 		else
 			n->block = all ? BLOCK_LOAD : is ? BLOCK_BW : BLOCK_F;
@@ -253,39 +254,40 @@ static const Slot *memory(const Slot *s)
 	return s;
 }
 
-static bool touches(Slot *const *list, int n, const Slot *at)
+static void touch(TaskTouch *t, int block, bool makes)
 {
-	for (int i = 0; i < n; i++)
-		if (list[i] && memory(list[i]) == at)
-			return true;
-	return false;
+	t->made = makes && t->made < 0 ? block : t->made;
+	t->first = t->first < 0 ? block : t->first;
+	t->last = block;
 }
 
-TaskTouch tasks_touched(const Plan *p, const Slot *s)
+TaskTouch *tasks_touched(const Plan *p, Arena *a)
 {
 	const Role *r = &p->role[0];
-	const Slot *at = memory(s);
-	TaskTouch t = { -1, -1, -1 };
+	TaskTouch *of = arena_array(a, TaskTouch, p->nslot + 1);
+	for (int i = 0; i < p->nslot; i++)
+		of[i] = (TaskTouch){ -1, -1, -1 };
 	for (int i = 0; i < r->nstep; i++) {
-		const Action *a = &r->step[i];
-		if (touches(a->make, a->nmake, at) && t.made < 0)
-			t.made = a->block;
-		if (!touches(a->take, a->ntake, at) && !touches(a->make, a->nmake, at))
-			continue;
-		t.first = t.first < 0 ? a->block : t.first;
-		t.last = a->block;
+		const Action *x = &r->step[i];
+		for (int k = 0; k < x->ntake; k++)
+			if (x->take[k])
+				touch(&of[memory(x->take[k])->v->id], x->block, false);
+		for (int k = 0; k < x->nmake; k++)
+			if (x->make[k])
+				touch(&of[memory(x->make[k])->v->id], x->block, true);
 	}
-	return t;
+	return of;
 }
 
 /* Joins transfers with the same maker and the same first reader, which then travel together. */
 static int join_queues(Graph *g)
 {
 	Plan *p = g->model->plan;
+	const TaskTouch *of = tasks_touched(p, g->scratch);
 	int n = 0;
 	for (int i = 0; i < p->nqueue; i++) {
 		Queue q = p->queue[i];
-		TaskTouch x = tasks_touched(p, q.take[0]), y = tasks_touched(p, q.make[0]);
+		TaskTouch x = of[memory(q.take[0])->v->id], y = of[memory(q.make[0])->v->id];
 		int k = 0;
 		if (x.made < 0)
 			die("nothing makes %s, which stage %d sends", q.name, x.first);
@@ -582,9 +584,8 @@ static bool of_body(const Plan *p, int b)
 	return b >= 0 && p->block[b].kind != BLOCK_BEGIN && p->block[b].kind != BLOCK_UPDATE;
 }
 
-static void slot_copies(const Plan *p, Slot *s)
+static void slot_copies(const Plan *p, Slot *s, TaskTouch t)
 {
-	TaskTouch t = tasks_touched(p, s);
 	if (t.first == t.last || !of_body(p, t.first) || !of_body(p, t.last))
 		return;
 	for (int i = 0; i < p->nrole; i++) {
@@ -638,9 +639,10 @@ static void note_copies(Graph *g)
 static void find_copies(Graph *g)
 {
 	Plan *p = g->model->plan;
+	const TaskTouch *of = tasks_touched(p, g->scratch);
 	for (int i = 0; i < p->nslot; i++)
 		if (p->slot[i] && p->slot[i]->store == p->slot[i] && !slot_kept(p->slot[i]))
-			slot_copies(p, p->slot[i]);
+			slot_copies(p, p->slot[i], of[i]);
 	for (int i = 0; i < p->nqueue; i++)
 		queue_copies(p, &p->queue[i]);
 	note_copies(g);
