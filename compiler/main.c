@@ -47,8 +47,8 @@ static const Option options[] = {
 	  .help = "of --simulate: write the play for chrome://tracing or ui.perfetto.dev" },
 	{ .name = "html", .arg = "FILE.html", .kind = TEXT, .to = &opt.html,
 	  .help = "of --simulate: write the play as a page with a timeline of every lane" },
-	{ .name = "schedule-csv", .arg = "FILE", .kind = TEXT, .to = &opt.schedule_csv,
-	  .help = "of --simulate: write the schedule as PyTorch reads it" },
+	{ .name = "write-schedule", .arg = "FILE.csv", .kind = TEXT, .to = &opt.write_schedule,
+	  .help = "write the schedule of the pipeline, of a model or of --simulate, as PyTorch reads it" },
 	{ .name = "set", .arg = "NAME=N", .kind = FUNCTION, .set = set_dim,
 	  .help = "give a symbolic dimension a value" },
 	{ .name = "train", .arg = "TEXT", .kind = TEXT, .to = &opt.train,
@@ -365,7 +365,7 @@ static int work(Model *m)
 
 static int simulate(void)
 {
-	int bad = simulate_file(&(SimulateOptions){ opt.simulate, opt.trace, opt.html, opt.schedule_csv });
+	int bad = simulate_file(&(SimulateOptions){ opt.simulate, opt.trace, opt.html, opt.write_schedule });
 	if (fflush(stdout)) {
 		fail_at(EXIT_ENV, (Loc){ 0 }, "cannot write the standard output: %s", strerror(errno));
 		bad = 1;

@@ -127,6 +127,9 @@ const char *role_shapes(const Emit *, const Action *, int rank);
 const char *role_op(const Emit *, const Action *);           /* "MatMul", "Add+Gelu", "Mul+..+Sub" */
 void role_about(const Emit *, Text *, const Action *);       /* "mlp.ir:14:3  h = MatMul(x, w1)  B B -> B" */
 
+/* stage_rows.c: a row for each stage of a pipeline. */
+void stage_rows_print(const Emit *);
+
 /* stamp.c: the origin of a tree: version, model, command; plan.ir, LICENSE and copies of the files that were read. */
 extern const char stamp_version[];
 const char *stamp_make(Emit *, Model *, uint64_t *hash);     /* the text for README.md; hash: of the plan */

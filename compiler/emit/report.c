@@ -94,6 +94,7 @@ void report_print(const Emit *e)
 	printf(" gaps %" PRId64 ", workspace %" PRId64 ", data %" PRId64 ", program %" PRId64 "; %" PRId64 " for each "
 		"further thread, %" PRId64 " for checkpoints\n",
 	       m.gaps, m.work, m.data, m.base, m.thread, m.saver);
+	stage_rows_print(e);
 	params_report(e->program[0].model);
 	const char *unsaid = p->training ? train_defaults(e->g->model, &p->train) : NULL;
 	if (unsaid)

@@ -383,3 +383,16 @@ int memplan_run(Graph *g)
 	}
 	return 0;
 }
+
+Layout memplan_of_role(const Plan *p, const Role *r)
+{
+	Layout l = { 0 };
+	for (int i = 0; i < p->nslot; i++) {
+		const Slot *s = p->slot[i];
+		if (!s || s->store != s || mesh_index(s->v->place->mesh, r->rank[0]) < 0)
+			continue;
+		int64_t *area = s->window ? &l.window : &l.slab, end = s->offset + memplan_aligned(slot_room(s));
+		*area = end > *area ? end : *area;
+	}
+	return l;
+}

@@ -150,6 +150,7 @@ void lane_net_of(Graph *, Arena *, LaneNet *);
 /* memplan.c: an offset for every slot. */
 int64_t memplan_aligned(int64_t bytes);                      /* rounded up to what offsets are multiples of */
 int memplan_run(Graph *);
+Layout memplan_of_role(const Plan *, const Role *);          /* slab and window that its ranks use */
 
 /* packed_weights.c: a kept matrix, k x n, with its strides, whose packed form is kept at an offset. */
 struct Packed { Slot *w; int64_t k, n, row, col, offset, bytes; };

@@ -22,6 +22,7 @@
  * always, because a neighbour may be in another step. */
 #include "schedule/schedule.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -464,6 +465,23 @@ static int make_order(Graph *g, PipeOrder *o)
 	return why ? -1 : 0;
 }
 
+static int write_csv(Graph *g, const PipeOrder *o)
+{
+	const Stages *s = g->model->plan->stages;
+	PipeCsv csv;
+	FILE *f = fopen(opt.write_schedule, "w");
+	if (s->csv)
+		csv = *s->csv;
+	else
+		csv_of(&s->pipe, o, g->scratch, &csv);
+	if (f)
+		csv_write(f, &csv);
+	if (f && !fclose(f))
+		return 0;
+	err_at((Loc){ 0 }, "cannot write %s: %s", opt.write_schedule, strerror(errno));
+	return -1;
+}
+
 static int find_order(Graph *g, PipeOrder *o)
 {
 	const Stages *s = g->model->plan->stages;
@@ -474,6 +492,8 @@ static int find_order(Graph *g, PipeOrder *o)
 			write_lanes(g->model, o, s->pipe.nrank);
 	}
 	const char *why = code ? NULL : check_order(&s->pipe, o, g->scratch);
+	if (!code && !why && opt.write_schedule && !opt.change.made && write_csv(g, o))
+		return -1;
 	if (why)
 		check_explain(annot_find(g->model->annot, "pipeline")->loc, why);
 	return code || why ? -1 : 0;

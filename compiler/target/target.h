@@ -25,7 +25,7 @@ typedef struct Options {
 	const char *inputs, *outputs;
 	const char *prefix;             /* of the C interface; NULL: sbp */
 	const char *explain;            /* "" explains everything */
-	const char *simulate, *trace, *html, *schedule_csv;     /* the text of a pipeline; files to write */
+	const char *simulate, *trace, *html, *write_schedule;   /* the text of a pipeline; files to write */
 	const char *machine;            /* file or preset; NULL: that of the target */
 	int64_t memory;                 /* bytes that a rank may use; 0: that of the machine */
 	int64_t solve_seconds;          /* of the solver, counted in work; -1: no limit */

@@ -10,7 +10,7 @@ run() { # what, the file
 	echo "-- $1"
 	printf '%s\n' "$2" >"f$n.csv"
 	printf '%s\ncsv f%d.csv\n' "$text" $n >"f$n.pipe"
-	"$SBPCC" --simulate="f$n.pipe" --schedule-csv="f$n.out" >out 2>err
+	"$SBPCC" --simulate="f$n.pipe" --write-schedule="f$n.out" >out 2>err
 	status=$?
 	if [ $status = 0 ] && tr -d ' ' <"f$n.csv" | cmp -s - "f$n.out"; then
 		grep '^span' out
@@ -73,7 +73,7 @@ for s in gpipe 1f1b pe zb-h1 zb-h2 interleaved zb-v v-half v-min dualpipev; do
 	case $s in interleaved | *-v | v-* | dualpipev) stages=8 ;; esac
 	printf '%s\nranks 4\nmicros 7\nstages %d\nschedule %s\n' "$text" $stages $s >$s.pipe
 	printf '%s\ncsv %s.csv\n' "$text" $s >again.pipe
-	"$SBPCC" --simulate=$s.pipe --schedule-csv=$s.csv | grep '^span' >first
-	"$SBPCC" --simulate=again.pipe --schedule-csv=again.csv | grep '^span' >second
+	"$SBPCC" --simulate=$s.pipe --write-schedule=$s.csv | grep '^span' >first
+	"$SBPCC" --simulate=again.pipe --write-schedule=again.csv | grep '^span' >second
 	cmp first second && cmp $s.csv again.csv && echo "$s is read as it was written"
 done
