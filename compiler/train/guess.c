@@ -12,7 +12,8 @@
  *   order    before a weight of the same module: a parameter; after a buffer of it: a buffer
  *   digits   different numbers that all have few digits were written by hand
  *
- * Without any evidence it is taken for a weight, with a warning. */
+ * Without any evidence it is taken for a weight, with a warning.  So it is where its name is a weight's and its digits
+ * are not: `bias` of -4, -3, -2 may be a table of distances. */
 #include "train/train.h"
 
 #include <math.h>
@@ -84,22 +85,30 @@ static bool sorted(const Tensor *t)
 	return up + down >= n / 2;
 }
 
+typedef struct Digits { bool few, differ, plain; } Digits;      /* plain: only 0 and 1, which initialise weights, too */
+
+static Digits digits_of(const Tensor *t)
+{
+	int64_t n = tensor_elements(t);
+	Digits d = { .few = (t->dtype == DT_FLOAT || t->dtype == DT_DOUBLE) && n >= 2, .plain = true };
+	for (int64_t i = 0; i < n && i < DIGITS_MOST && d.few; i++) {
+		char text[40];
+		double v = tensor_get(t, i);
+		d.differ |= v != tensor_get(t, 0);
+		if (v == 0 || v == 1)
+			continue;
+		d.plain = false;
+		snprintf(text, sizeof text, "%.4g", v);
+		d.few = t->dtype == DT_FLOAT ? strtof(text, NULL) == (float)v : strtod(text, NULL) == v;
+	}
+	return d;
+}
+
 /* Whether the numbers are unlikely to come from random initialisation: at most four digits, and not all the same. */
 static bool by_hand(const Tensor *t)
 {
-	int64_t n = tensor_elements(t);
-	bool differ = false;
-	if ((t->dtype != DT_FLOAT && t->dtype != DT_DOUBLE) || n < 2)
-		return false;
-	for (int64_t i = 0; i < n && i < DIGITS_MOST; i++) {
-		char text[40];
-		double v = tensor_get(t, i);
-		snprintf(text, sizeof text, "%.4g", v);
-		if (t->dtype == DT_FLOAT ? strtof(text, NULL) != (float)v : strtod(text, NULL) != v)
-			return false;
-		differ |= v != tensor_get(t, 0);
-	}
-	return differ;
+	Digits d = digits_of(t);
+	return d.few && d.differ;
 }
 
 /* ---- names ---- */
@@ -168,23 +177,39 @@ static bool one_module(const Value *a, const Value *b)
 	return n == (size_t)(last(b->name) - b->name) && !strncmp(a->name, b->name, n);
 }
 
-static bool buffer(const Value *v)
+/* Whether it has the name of a weight, but numbers that somebody wrote. */
+static bool doubtful(const Value *v)
+{
+	if (by_name(v) != WEIGHT || extdata_load(v->data))
+		return false;
+	Digits d = digits_of(v->data);
+	return d.few && d.differ && !d.plain;
+}
+
+static bool weight(const Value *v, const uint8_t *use)
+{
+	return by_name(v) == WEIGHT && !(use[v->id] & USE_STATE) && !doubtful(v);
+}
+
+static bool buffer(const Value *v, const uint8_t *use)
 {
 	Witness name = by_name(v);
-	return name == BUFFER || (name == NOTHING && (guess_numbers(v) || by_hand(v->data)));
+	if (name == BUFFER || (use[v->id] & USE_STATE))
+		return true;
+	return name == NOTHING && (guess_numbers(v) || by_hand(v->data));
 }
 
 /* Initialisers stand in the order of the state_dict. */
-static Witness by_order(const Graph *g, const Value *v)
+static Witness by_order(const Graph *g, const Value *v, const uint8_t *use)
 {
 	int at = 0;
 	while (g->init[at] != v)
 		at++;
 	for (int i = at + 1; i < g->ninit && one_module(g->init[i], v); i++)
-		if (by_name(g->init[i]) == WEIGHT)
+		if (weight(g->init[i], use))
 			return WEIGHT;
 	for (int i = at; i-- > 0 && one_module(g->init[i], v);)
-		if (buffer(g->init[i]))
+		if (buffer(g->init[i], use))
 			return BUFFER;
 	return NOTHING;
 }
@@ -199,18 +224,20 @@ static bool still_norm(const Graph *g, const Value *v)
 	return var && var->init && !params_state(g)[var->id];
 }
 
-Guess guess_of(const Graph *g, const Value *v)
+Guess guess_of(const Graph *g, const Value *v, const uint8_t *use)
 {
 	const char *why = guess_numbers(v);
 	if (why)
 		return (Guess){ false, why };
-	Witness name = by_name(v), order = name == NOTHING ? by_order(g, v) : NOTHING;
+	Witness name = by_name(v), order = name == NOTHING ? by_order(g, v, use) : NOTHING;
 	if (name == BUFFER)
 		return (Guess){ false, "buffers have such names" };
 	if (order == BUFFER)
 		return (Guess){ false, "it stands behind a buffer of its module" };
 	if (name == WEIGHT && still_norm(g, v))
 		return (Guess){ false, "the running variance of its module goes into no batch norm" };
+	if (doubtful(v))
+		return (Guess){ true, "its numbers look as if they were written by hand" };
 	if (name == WEIGHT || order == WEIGHT)
 		return (Guess){ true, NULL };
 	if (by_hand(v->data))

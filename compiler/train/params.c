@@ -107,29 +107,27 @@ static bool moves(const Node *n)
 	return false;
 }
 
-enum { ANGLE = 1, OTHER = 2, STATE = 4 };
-
-/* By value id: how it is used.  Nodes are visited last first, so that the uses of a result are known before those of
- * the operands. */
+/* By value id: how it is used (USE_*).  Nodes are visited last first, so that the uses of a result are known before
+ * those of the operands. */
 static uint8_t *uses_of(Graph *g)
 {
 	uint8_t *use = arena_array(g->scratch, uint8_t, g->nvalue + 1);
 
 	for (int i = 0; i < g->nout; i++)
-		use[g->out[i]->id] |= OTHER;
+		use[g->out[i]->id] |= USE_OTHER;
 	for (int i = g->nnode; i-- > 0;) {
 		const Node *n = g->node[i];
 		bool angle = node_is(n, "Cos") || node_is(n, "Sin");
 
-		if (n->nout == 1 && n->out[0] && use[n->out[0]->id] == ANGLE && moves(n))
+		if (n->nout == 1 && n->out[0] && use[n->out[0]->id] == USE_ANGLE && moves(n))
 			angle = true;
 		for (int k = 0; k < n->nin; k++) {
 			if (!n->in[k] || n->in[k]->graph != g)
 				continue;
 			if (state_operand(n, k))
-				use[n->in[k]->id] |= STATE;
+				use[n->in[k]->id] |= USE_STATE;
 			else
-				use[n->in[k]->id] |= angle ? ANGLE : OTHER;
+				use[n->in[k]->id] |= angle ? USE_ANGLE : USE_OTHER;
 		}
 	}
 	return use;
@@ -259,14 +257,14 @@ bool params_torch(const Graph *g)
 	return m->producer_name && !strcmp(m->producer_name, "pytorch");
 }
 
-static Choice guess(const Graph *g, const Value *v, uint8_t use, bool marked)
+static Choice guess(const Graph *g, const Value *v, const uint8_t *use, bool marked)
 {
-	if (use & STATE)
+	if (use[v->id] & USE_STATE)
 		return (Choice){ .kind = PARAM_STATE };
-	if (use == ANGLE)
+	if (use[v->id] == USE_ANGLE)
 		return (Choice){ PARAM_STATE, "only its sine and cosine are used" };
 	if (params_torch(g) && !marked && !copied(v->name)) {
-		Guess l = guess_of(g, v);
+		Guess l = guess_of(g, v, use);
 		return (Choice){ l.weight ? PARAM_TRAINED : PARAM_STATE, l.why };
 	}
 	if (!v->data->ndim)
@@ -275,7 +273,7 @@ static Choice guess(const Graph *g, const Value *v, uint8_t use, bool marked)
 	return (Choice){ why ? PARAM_STATE : PARAM_TRAINED, why };
 }
 
-static Choice choose(const Graph *g, const Value *v, const Record *r, uint8_t use, bool marked)
+static Choice choose(const Graph *g, const Value *v, const Record *r, const uint8_t *use, bool marked)
 {
 	const char *mark = mark_of(v);
 	const Recorded *rec = recorded(r, v);
@@ -297,7 +295,7 @@ static Choice choose(const Graph *g, const Value *v, const Record *r, uint8_t us
 }
 
 /* Annotations take precedence. */
-static Choice decide(const Graph *g, const Value *v, const Record *r, uint8_t use, bool marked, bool carries)
+static Choice decide(const Graph *g, const Value *v, const Record *r, const uint8_t *use, bool marked, bool carries)
 {
 	const Model *m = g->model;
 	if (named(m, "param", v->name) && floating(v))
@@ -576,7 +574,7 @@ int params_run(Graph *g)
 		marked |= mark_of(g->init[i]) != NULL;
 	choice = arena_array(g->scratch, Choice, g->ninit + 1);
 	for (int i = 0; i < g->ninit; i++) {
-		choice[i] = decide(g, g->init[i], &record, use[g->init[i]->id], marked, carries);
+		choice[i] = decide(g, g->init[i], &record, use, marked, carries);
 		g->init[i]->frozen = choice[i].kind == PARAM_FROZEN;
 		g->init[i]->param = choice[i].kind == PARAM_TRAINED || g->init[i]->frozen;
 	}

@@ -21,7 +21,8 @@ bool  params_torch(const Graph *);                            /* one of PyTorch'
 
 /* guess.c: whether an initialiser of an .onnx file looks like a weight. */
 typedef struct Guess { bool weight; const char *why; } Guess; /* why: the evidence; NULL: certain */
-Guess guess_of(const Graph *, const Value *);                 /* for files of the TorchScript exporter */
+enum { USE_ANGLE = 1, USE_OTHER = 2, USE_STATE = 4 };         /* by Sin and Cos; otherwise; as state of an operator */
+Guess guess_of(const Graph *, const Value *, const uint8_t *use);     /* for files of TorchScript; use: by value id */
 const char *guess_numbers(const Value *);                     /* why its contents are not a weight; NULL: they may be */
 
 /* mode.c: training mode of batch norm and dropout where the model does not give it. */

@@ -6,6 +6,7 @@ The export is that of examples/README.md: the Python lines of its chapter "From 
 a mask of -inf, sines, not persistent, a scalar), scalar, tied, frozen, unused, weight-normed and integer parameters, and a batch norm; it
 is exported with the record (all.script.onnx, all.dynamo.onnx) and without (bare.script.onnx, bare.dynamo.onnx).  losses.txt has one line
 for each way of training: its name, how, and the losses by PyTorch; statistics.txt the running statistics after the last step of sgd.
+misnamed.script.onnx has buffers with names of weights.
 chapter/ has what the commands of that chapter need, and what they must give.
 """
 import contextlib
@@ -116,7 +117,37 @@ def main():
             (HERE / "statistics.txt").write_text("".join(f"{n} " + " ".join(f"{v:.7g}" for v in t.tolist()) + "\n" for n, t in
                                                          (("bn.running_mean", model.bn.running_mean), ("bn.running_var", model.bn.running_var))))
     (HERE / "losses.txt").write_text("\n".join(lines) + "\n")
+    make_misnamed()
     make_net()
+
+
+class Misnamed(nn.Module):
+    """Buffers with names of weights: a table of distances, class weights of a loss, an offset of experts."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.randn(4, 4))
+        self.forget_bias = nn.Parameter(torch.tensor([0.0, 1.0, 0.0, 1.0]))
+        self.register_buffer("margin", torch.tensor(0.2))
+        self.register_buffer("class_weight", torch.tensor([1.0, 2.0, 0.5, 1.5]))
+        self.register_buffer("slopes", torch.rand(4))
+        self.inner = nn.Module()
+        self.inner.gate = nn.Parameter(torch.randn(4))
+        self.inner.register_buffer("bias", torch.tensor([-3.0, -2.0, -1.0, 0.0]))
+
+    def forward(self, x, y):
+        scores = x @ self.w * self.inner.gate + self.forget_bias + self.inner.bias * self.slopes - self.margin
+        return nn.functional.cross_entropy(scores, y.argmax(1), weight=self.class_weight)
+
+
+def make_misnamed():
+    """misnamed.script.onnx: without the record, nothing tells its buffers but numbers and use."""
+    torch.manual_seed(22)
+    args = {"training": torch.onnx.TrainingMode.TRAINING, "do_constant_folding": False, "dynamo": False}
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        torch.onnx.export(Misnamed(), (torch.randn(6, 4), torch.randn(6, 4)), str(HERE / "misnamed.script.onnx"),
+                          input_names=["x", "y"], output_names=["loss"], **args)
+    clean(HERE / "misnamed.script.onnx", record=False)
 
 
 class Net(nn.Module):
