@@ -171,11 +171,18 @@ static struct ArenaBlock *fresh(size_t bytes)
 	return b;
 }
 
+/* Where every object has a block, as under the sanitizer, heads are not charged: a limit means the same in all
+ * builds. */
+static size_t head(void)
+{
+	return OWN_BLOCKS ? sizeof(struct ArenaBlock) : 0;
+}
+
 static struct ArenaBlock *block(size_t cap)
 {
 	size_t bytes = sizeof(struct ArenaBlock) + cap;
 	struct ArenaBlock *b = mapped(bytes) || cut(bytes) ? take_spare(bytes) : NULL;
-	arena_charge((int64_t)bytes);
+	arena_charge((int64_t)(bytes - head()));
 	if (!b)
 		b = fresh(cut(bytes) ? HUGE_PAGE : bytes);
 	if (cut(bytes))
@@ -188,7 +195,7 @@ static struct ArenaBlock *block(size_t cap)
 
 static void drop(struct ArenaBlock *b)
 {
-	arena_charge(-(int64_t)whole(b));
+	arena_charge(-(int64_t)(whole(b) - head()));
 	if (cut(whole(b)) || (mapped(whole(b)) && spared + whole(b) <= SPARE)) {
 		b->clean = false;
 		put_spare(b);
