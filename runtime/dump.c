@@ -68,10 +68,8 @@ static int write_held(Ctx *c, const char *path, const Value *v, const FormShard 
 	int64_t len[FORM_AXES] = { 0 };
 	size_t bytes = (size_t)form_elements(shard) * rt_width(v->type);
 	char to[RT_PATH + 32];
-	void *host = malloc(bytes + 1);
-	if (!host)
-		return rt_error(c, RT_MEMORY, "no memory for %zu bytes of %s", bytes, v->name);
-	int code = rt_get(c, host, v->data, bytes);
+	const void *host;
+	int code = rt_view(c, v->data, bytes, &host);
 	bool term = partial(v->form);
 	for (int a = 0; a < shard->naxis; a++)
 		len[a] = shard->axis[a].len;
@@ -81,7 +79,6 @@ static int write_held(Ctx *c, const char *path, const Value *v, const FormShard 
 		snprintf(to, sizeof to, "%s.npy", path);
 	if (!code && write_file(to, v->type, shard->naxis, term ? len : v->form->dim, term ? NULL : shard, host))
 		code = rt_error(c, RT_DATA, "cannot write %s: %s", to, strerror(errno));
-	free(host);
 	return code;
 }
 

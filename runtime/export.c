@@ -89,15 +89,12 @@ static int write_mine(Ctx *c, const char *dir, int fd, size_t base)
 			continue;
 		const RtTensor *t = source(p, &p->kept[i]);
 		size_t bytes = rt_bytes(c, t);
-		unsigned char *host = bytes && rt_first_on(p, c->rank, t) ? malloc(bytes) : NULL;
-		if (host) {
-			code = rt_get(c, host, rt_address(c, t), bytes);
+		const void *host;
+		if (bytes && rt_first_on(p, c->rank, t)) {
+			code = rt_view(c, rt_address(c, t), bytes, &host);
 			if (!code && rt_write_shard(p, c->rank, t, fd, base, host))
 				code = failed(c, dir);
-		} else if (bytes && rt_first_on(p, c->rank, t)) {
-			code = rt_error(c, RT_MEMORY, "no memory to write %s", t->name);
 		}
-		free(host);
 		base += rt_logical_bytes(t);
 	}
 	return code || !fsync(fd) ? code : failed(c, dir);

@@ -179,7 +179,9 @@ int rt_start_all(Ctx *c, const RtFrom *given, bool resuming, int *drawn)
 			(v->start == RT_NORMAL || v->start == RT_UNIFORM);
 		code = start_row(c, &beside, v);
 	}
+	rt_memory_closing(c);
 	rt_safe_close(&beside);
 	rt_weights_close(&w);
+	rt_memory_closed(c);
 	return (int)rt_worst(c, (uint32_t)code);
 }

@@ -535,7 +535,8 @@ static int run(Ctx *c, void *arg)
 {
 	Args *a = arg;
 	RtReport r = { .log_to = a->log, .events_to = a->events, .plot_to = a->plot, .every = a->every,
-		.append = a->resuming, .saves = a->checkpoint != NULL, .trains = !a->eval && !a->infer };
+		.append = a->resuming, .saves = a->checkpoint != NULL, .trains = !a->eval && !a->infer,
+		.reads = a->resuming || a->weights, .writes = (a->trace != NULL) + (a->export_to != NULL) };
 	r.set = wanted(a) == RT_ALL ? a->data : NULL;
 	double at[PHASES];
 	int code = prepare(c, a, at);

@@ -5,9 +5,11 @@
 #include "comm.h"
 #include "save.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Tables of transfers. */
 static size_t tables(const RtProgram *p)
@@ -30,13 +32,21 @@ static size_t saver(const RtProgram *p)
 	return rt_round_up(rt_snapshot_bytes(p), RT_PAGE) + rt_round_up(n * RT_SAVED, RT_PAGE) + RT_SAVER;
 }
 
-size_t rt_memory_planned(const Ctx *c, bool checkpoint)
+/* What the compiler does not know: options that read and write files. */
+static size_t files(const Ctx *c, const RtReport *r)
+{
+	size_t writes = (size_t)r->writes + (r->log_to != NULL);
+	return rt_plot_bytes(r) + rt_watch_bytes(c) + writes * RT_WRITER +
+		(r->reads ? RT_READER + rt_round_up((size_t)c->program->nkept * RT_SAVED, RT_PAGE) : 0);
+}
+
+size_t rt_memory_planned(const Ctx *c, const RtReport *r)
 {
 	const RtProgram *p = c->program;
 	size_t threads = (size_t)c->nthread, lane = p->nrank > 1 && !c->device;
 	return rt_round_up(p->slab_bytes, RT_PAGE) + rt_round_up(p->window_bytes, RT_PAGE) +
 		rt_round_up(p->work_shared, RT_PAGE) + threads * rt_round_up(p->work_each, RT_PAGE) +
-		rt_round_up(2 * rt_data_bytes(c), RT_PAGE) + (checkpoint ? saver(p) : 0) +
+		rt_round_up(2 * rt_data_bytes(c), RT_PAGE) + (r->saves ? saver(p) : 0) + files(c, r) +
 		RT_BASE + (threads + lane) * RT_STACK + tables(p) + rt_round_up(rt_data_tables(c), RT_PAGE) +
 		(c->comm->room ? c->comm->room(c) : 0);
 }
@@ -96,5 +106,25 @@ size_t rt_memory_measured(const Ctx *c, size_t *peers)
 {
 	Status s = status();
 	*peers = (size_t)mapped_of_peers(c) * 1024;
-	return less(s.peak, s.file + *peers + c->comm->taken + (c->comm->taken ? s.shared : 0));
+	size_t now = less(s.peak, s.file + *peers + c->comm->taken + (c->comm->taken ? s.shared : 0));
+	return s.peak && now < c->peak ? c->peak : now;
+}
+
+/* The peak that the system keeps includes pages of files, which can be subtracted only while they are mapped: so the
+ * peak so far is kept here, and that of the system begins anew.  A library leaves the figures of its process alone. */
+void rt_memory_closing(Ctx *c)
+{
+	size_t peers;
+	if (!c->rank && !c->error && c->comm)
+		c->peak = rt_memory_measured(c, &peers);
+}
+
+void rt_memory_closed(Ctx *c)
+{
+	static const char peak[] = "5";
+	int fd = c->rank || c->error ? -1 : open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || write(fd, peak, 1) < 0)
+		c->peak = 0;            /* the peak of the system includes it */
+	if (fd >= 0)
+		close(fd);
 }

@@ -203,7 +203,7 @@ void rt_report_end(const Ctx *c, RtReport *r, int code)
 	double t = rt_seconds() - r->begin;
 	int64_t done = c->step - r->first;
 	size_t peers, measured = rt_memory_measured(c, &peers),
-		      planned = rt_memory_planned(c, r->saves) + rt_plot_bytes(r);
+		      planned = rt_memory_planned(c, r);
 	for (int i = 0; i < NSINK; i++)
 		sinks[i]->close(c, r, code);
 	if (code || done <= 0)

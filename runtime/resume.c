@@ -220,7 +220,9 @@ static int check_one(Ctx *c, RtResume *r, bool all)
 		code = check_model(c, &s, r->path);
 	if (!code)
 		code = read_manifest(c, r, &m, all ? &s : NULL);
+	rt_memory_closing(c);
 	rt_safe_close(&s);
+	rt_memory_closed(c);
 	rt_file_close(&m);
 	return code;
 }
@@ -280,7 +282,9 @@ int rt_resume_load(Ctx *c, const RtResume *r)
 		if (e)
 			code = rt_take(c, &k->t, e->type, s.data + e->from);
 	}
+	rt_memory_closing(c);
 	rt_safe_close(&s);
+	rt_memory_closed(c);
 	return code;
 }
 

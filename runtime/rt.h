@@ -32,6 +32,7 @@ struct Ctx {
 	struct RtLane *lane;            /* transfers in flight; lane.c.  NULL: a transfer is done when it is started */
 	bool aside;                     /* this is the thread of the lane, not the walk */
 	bool bound;                     /* it has processors of its own */
+	size_t peak;                    /* memory measured so far, before files were closed; memory.c */
 	RtPool *pool;                   /* NULL: this thread alone */
 	int nthread;
 	RtIsa isa;
@@ -66,6 +67,8 @@ struct Ctx {
  * stack; of the thread that saves, and of each tensor in its texts.  With several ranks: of signals, and those of each
  * rank of a channel; of each shard and route, and of each peer of a route. */
 enum { RT_BASE = 112 << 10, RT_AT_START = 64 << 10, RT_STACK = 32 << 10, RT_SAVER = 56 << 10, RT_SAVED = 256 };
+/* Of names and places in files that are read (and RT_SAVED of each tensor), and of each file that is written. */
+enum { RT_READER = 16 << 10, RT_WRITER = 8 << 10 };
 enum { RT_SIGNALS = 24 << 10, RT_SIGNAL = 64, RT_PART = 272, RT_ROUTE = 128, RT_PEERS = 64 };
 /* scratch for tests and benchmarks of kernels: kernels/cpu/work.h */
 enum { RT_WORK_SHARED = 4 << 20, RT_WORK_EACH = 4 << 20 };

@@ -27,13 +27,14 @@ int  rt_write_at(int fd, const void *, size_t bytes, uint64_t at);      /* 0 whe
 int   rt_do(Ctx *, RtProgramKind);                                         /* one step, one batch, one inference */
 void *rt_value(const Ctx *, int value);                                  /* its address on this rank */
 
-/* slab.c, slab_cuda.c: memory of the device.  The host fills a value through rt_host and rt_put. */
+/* slab.c, slab_cuda.c: memory of the device.  The host fills a value by rt_host and rt_put, and reads it by rt_view. */
 int   rt_device_open(Ctx *, unsigned char *window);     /* window: shared memory of this rank, or NULL */
 int   rt_device_touch(Ctx *);                           /* makes all of it resident, with the threads of the pool */
 void  rt_device_close(Ctx *);
 void *rt_host(Ctx *, void *value, size_t bytes);        /* where the host writes the bytes of a value */
 int   rt_put(Ctx *, void *value, size_t bytes);         /* copies what was written at rt_host into the value */
 int   rt_get(Ctx *, void *host, const void *value, size_t bytes);
+int   rt_view(Ctx *, const void *value, size_t bytes, const void **host);  /* until the next rt_host or rt_view */
 
 /* thread.c */
 int  rt_pool_open(Ctx *, int nthread);
@@ -108,7 +109,9 @@ typedef struct RtReport {
 	const char *log_to, *events_to, *plot_to;
 	const char *set;                /* evaluations are of all samples there; NULL: of the held-out ones */
 	int64_t steps, every;           /* in total; per printed line */
-	bool append, saves, trains, terminal;
+	bool append, saves, trains, reads;
+	int writes;                     /* files beside these: trace, export */
+	bool terminal;
 	bool lost, log_lost, events_lost, plot_lost;    /* cannot be written: standard output, ... */
 	FILE *log;
 	int events;                     /* 1 + the descriptor */
@@ -136,9 +139,11 @@ void rt_report_saved(const RtReport *, const Ctx *, int code, const char *dir); 
 size_t rt_plot_bytes(const RtReport *);
 
 /* memory.c: bytes of one rank. */
-size_t rt_memory_planned(const Ctx *, bool checkpoint);
+size_t rt_memory_planned(const Ctx *, const RtReport *);
 size_t rt_memory_taken(void);                           /* so far, by libraries that were started */
 size_t rt_memory_measured(const Ctx *, size_t *peers);  /* peers: their bytes that are mapped here, not counted */
+void   rt_memory_closing(Ctx *);                        /* before files are closed that were read, and after it */
+void   rt_memory_closed(Ctx *);
 
 /* evaluate.c */
 int  rt_average_off(Ctx *);                     /* evaluates parameters, not their averages; no step may follow */
@@ -170,5 +175,6 @@ typedef struct RtWatch {
 } RtWatch;
 int  rt_watch_open(Ctx *, const char *trace, bool profile, bool check);
 int  rt_watch_close(Ctx *);
+size_t rt_watch_bytes(const Ctx *);                      /* of the events so far */
 
 #endif

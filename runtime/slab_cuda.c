@@ -67,7 +67,7 @@ void rt_device_close(Ctx *c)
 	c->device = NULL;
 }
 
-/* The staging area grows to the largest value that the host fills, before or in step 0. */
+/* The staging area grows to the largest value that the host fills or reads. */
 void *rt_host(Ctx *c, void *value, size_t bytes)
 {
 	RtCuda *d = c->device;
@@ -97,6 +97,13 @@ int rt_get(Ctx *c, void *host, const void *value, size_t bytes)
 	int code = rt_cuda(c, cudaMemcpyAsync(host, value, bytes, cudaMemcpyDeviceToHost, d->stream),
 		"copying from the GPU");
 	return code ? code : rt_sync(c);
+}
+
+int rt_view(Ctx *c, const void *value, size_t bytes, const void **host)
+{
+	void *to = rt_host(c, NULL, bytes);
+	*host = to;
+	return rt_get(c, to, value, bytes);
 }
 
 int rt_sync(Ctx *c)

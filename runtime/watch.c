@@ -36,6 +36,11 @@ static Watch *watch(const Ctx *c)
 	return (Watch *)c->watch;
 }
 
+size_t rt_watch_bytes(const Ctx *c)
+{
+	return c->watch ? (size_t)watch(c)->nevent * sizeof(Event) : 0;
+}
+
 /* Actions of a step, each counted once for all micro-batches. */
 static int count_actions(const Ctx *c)
 {
