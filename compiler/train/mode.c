@@ -54,11 +54,11 @@ static bool trains(const Node *n)
 }
 
 /* Whether the file records the mode of each norm.  The TorchScript exporter writes it for a model in training mode, so
- * where one norm trains, the others are frozen on purpose.  PyTorch's newer exporter always writes 0, and the mode into
- * the name. */
+ * where one norm trains, the others are frozen on purpose; README's export sets training mode always.  PyTorch's newer
+ * exporter always writes 0, and the mode into the name. */
 static bool modes_recorded(const Graph *g)
 {
-	bool any = false;
+	bool any = params_script(g);
 	for (int i = 0; i < g->nnode; i++)
 		any |= trains(g->node[i]);
 	return any && (g->model->from_onnx || params_torch(g));

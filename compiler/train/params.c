@@ -181,15 +181,16 @@ static void warn_folded(Graph *g, bool marked)
 
 /* ---- what the export recorded ---- */
 
+static const char record_key[] = "torch.parameter.";
+
 typedef struct Recorded { Name name, first; bool trained; Value *v; Loc loc; } Recorded;
 typedef struct Record { Recorded *list; int n; Map byname; } Record;
 
 static int read_entry(Record *r, const Pair *p, Graph *g)
 {
-	static const char key[] = "torch.parameter.";
-	if (strncmp(p->key, key, sizeof key - 1))
+	if (strncmp(p->key, record_key, sizeof record_key - 1))
 		return 0;
-	Recorded one = { .name = name_of(p->key + sizeof key - 1), .loc = p->loc };
+	Recorded one = { .name = name_of(p->key + sizeof record_key - 1), .loc = p->loc };
 	bool trained = !strncmp(p->value, "trained ", 8), frozen = !strncmp(p->value, "frozen ", 7);
 	const char *first = strchr(p->value, ' ');
 	if (!(trained || frozen) || !first[1]) {
@@ -255,6 +256,18 @@ bool params_torch(const Graph *g)
 {
 	const Model *m = g->model->of ? g->model->of : g->model;
 	return m->producer_name && !strcmp(m->producer_name, "pytorch");
+}
+
+/* Only the newer exporter marks initialisers. */
+bool params_script(const Graph *g)
+{
+	const Model *m = g->model->of ? g->model->of : g->model;
+	bool any = false;
+	for (int i = 0; i < m->nmeta; i++)
+		any |= !strncmp(m->meta[i].key, record_key, sizeof record_key - 1);
+	for (int i = 0; i < g->ninit; i++)
+		any &= mark_of(g->init[i]) == NULL;
+	return any && params_torch(g);
 }
 
 static Choice guess(const Graph *g, const Value *v, const uint8_t *use, bool marked)

@@ -18,6 +18,7 @@ typedef struct Params { const char *by; Name *name[NPARAM]; int n[NPARAM]; Name 
 void  params_report(const Model *);
 bool  params_named(const Model *, Name);                      /* by @param */
 bool  params_torch(const Graph *);                            /* one of PyTorch's exporters wrote it */
+bool  params_script(const Graph *);                           /* README's export wrote it by that of TorchScript */
 
 /* guess.c: whether an initialiser of an .onnx file looks like a weight. */
 typedef struct Guess { bool weight; const char *why; } Guess; /* why: the evidence; NULL: certain */

@@ -96,6 +96,15 @@ while IFS='|' read -r name how want; do
 	esac
 done <"$files/losses.txt"
 
+# A norm that was in evaluation mode at the export keeps its statistics, also if no other norm shows the mode.
+how='optimizer: sgd(lr: 0.1)'
+for kind in script dynamo; do
+	cp "$files/still.txt" want
+	train "still-$kind" "$files/still.$kind.onnx"
+	check "still-$kind-quietly" 'training mode' messages 0
+	check "still-$kind-is-state" '^  state  *2  8 numbers: norm.running_mean, norm.running_var$' table 1
+done
+
 # The running variance of PyTorch.
 IFS='|' read -r name how want <"$files/losses.txt"
 echo '@batchnorm("bn.*", unbiased)' >unbiased.place

@@ -6,7 +6,7 @@ The export is that of examples/README.md: the Python lines of its chapter "From 
 a mask of -inf, sines, not persistent, a scalar), scalar, tied, frozen, unused, weight-normed and integer parameters, and a batch norm; it
 is exported with the record (all.script.onnx, all.dynamo.onnx) and without (bare.script.onnx, bare.dynamo.onnx).  losses.txt has one line
 for each way of training: its name, how, and the losses by PyTorch; statistics.txt the running statistics after the last step of sgd.
-misnamed.script.onnx has buffers with names of weights.
+misnamed.script.onnx has buffers with names of weights, still.KIND.onnx a batch norm in evaluation mode.
 chapter/ has what the commands of that chapter need, and what they must give.
 """
 import contextlib
@@ -118,6 +118,7 @@ def main():
                                                          (("bn.running_mean", model.bn.running_mean), ("bn.running_var", model.bn.running_var))))
     (HERE / "losses.txt").write_text("\n".join(lines) + "\n")
     make_misnamed()
+    make_still()
     make_net()
 
 
@@ -148,6 +149,40 @@ def make_misnamed():
         torch.onnx.export(Misnamed(), (torch.randn(6, 4), torch.randn(6, 4)), str(HERE / "misnamed.script.onnx"),
                           input_names=["x", "y"], output_names=["loss"], **args)
     clean(HERE / "misnamed.script.onnx", record=False)
+
+
+class Still(nn.Module):
+    """All its norms are in evaluation mode, also while it is trained."""
+
+    def __init__(self):
+        super().__init__()
+        self.body, self.norm, self.head = nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Linear(4, 4)
+        self.norm.running_mean.normal_()
+        self.norm.running_var.uniform_(0.5, 2)
+
+    def train(self, mode=True):
+        super().train(mode)
+        self.norm.eval()
+        return self
+
+    def forward(self, x, y):
+        return ((self.head(torch.relu(self.norm(self.body(x)))) - y) ** 2).mean()
+
+
+def make_still():
+    """still.KIND.onnx, and still.txt: the losses of sgd on data/."""
+    torch.manual_seed(23)
+    model = Still().train()
+    x, y = (torch.from_numpy(np.load(HERE / "data" / f"{name}.npy")) for name in "xy")
+    names = {"torch": torch, "onnx": onnx}
+    exec(snippet(), names)
+    for kind in "script", "dynamo":
+        more = {"external_data": False} if kind == "dynamo" else {}
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            names["export"](model, {"x": x, "y": y}, str(HERE / f"still.{kind}.onnx"), dynamo=kind == "dynamo", **more)
+        clean(HERE / f"still.{kind}.onnx", record=True)
+    losses = train(model.train(), x, y, WAYS["sgd"][2], None)
+    (HERE / "still.txt").write_text(" ".join(f"{v:.7g}" for v in losses) + "\n")
 
 
 class Net(nn.Module):
