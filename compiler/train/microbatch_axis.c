@@ -22,7 +22,8 @@ static int refuse(const Micro *m, const Node *n)
 		if (n->in[i] && microbatch_axis_of(m, n->in[i]).kind == ALONG_S)
 			note_at(operand_loc(n, i), "%s is a part of the batch", n->in[i]->name);
 	if (strstr(n->op, "BatchNorm") || annot_find(n->annot, "batchnorm"))
-		note_at(n->loc, "statistics of a batch depend on its size: leave microbatch away, or freeze them");
+		note_at(n->loc, "statistics of a batch depend on its size: leave microbatch away, freeze them, or "
+			"take those of parts (@local_stats)");
 	return -1;
 }
 
@@ -140,6 +141,10 @@ static bool reshaped(Micro *m, Node *n)
 	const Type *x = n->in[0]->type, *y = n->out[0]->type;
 	if ((!node_is(n, "Reshape") && !node_is(n, "Flatten")) || t.kind != ALONG_S || y->ndim < 1)
 		return false;
+	if (annot_find(n->annot, "local_stats") && t.axis == 0) {       /* samples -> parts, samples of each; or back */
+		m->time[n->out[0]->id] = t;
+		return true;
+	}
 	int64_t before = 1, lead = 1;
 	for (int a = 0; a < t.axis; a++)
 		before *= x->dim[a];

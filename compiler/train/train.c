@@ -442,7 +442,9 @@ static Value *unbiased(Graph *g, const Node *n, Value *biased, Value *old)
 {
 	const Type *x = n->in[0]->type;
 	const Annot *local = annot_find(n->annot, "local_stats");
-	int64_t all = type_elements(x), count = all > 0 ? all / x->dim[1] / (local ? local->arg[0].i : 1) : 0;
+	int64_t times = g->model->microbatches ? g->model->microbatches : 1;
+	int64_t parts = local ? local->arg[0].i / times : 1;
+	int64_t all = type_elements(x), count = all > 0 ? all / x->dim[1] / parts : 0;
 	Scalars m = { g, n->loc, old->type->elem, false };
 	if (count < 2) {
 		err_at(n->loc, "the unbiased variance of %s is not known: it is that of %lld number%s", n->in[0]->name,
@@ -522,6 +524,12 @@ static int give_steps(Graph *g)
 	return 0;
 }
 
+static bool local_statistics(const Node *n, void *arg)
+{
+	(void)arg;
+	return node_is(n, "BatchNormalization") && annot_find(n->annot, "local_stats");
+}
+
 static int build_training(Graph *g, Training *t)
 {
 	Value *loss = t->loss;
@@ -547,6 +555,9 @@ static int build_training(Graph *g, Training *t)
 	if (keep_statistics(g, false) || programs_make(g->model) || keep_statistics(g, true) || give_steps(g))
 		return -1;
 	if (whole_batch_constants(g))
+		return -1;
+	/* in micro-batches, statistics of parts of the batch are means that each micro-batch has its own of */
+	if (t->microbatches > 1 && inline_lower(g, local_statistics, NULL))
 		return -1;
 	if (train_split_means(g, t->microbatches) || microbatch_means(g, t->microbatches))
 		return -1;

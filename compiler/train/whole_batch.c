@@ -45,6 +45,7 @@ static Name batch_symbol(const Graph *g, int64_t *rows)
 Model *whole_batch_model(Model *m)
 {
 	int64_t microbatches = annot_find(m->annot, "train") && !opt.infer ? microbatch_count(m) : 1, rows, samples;
+	m->microbatches = microbatches;
 	Name symbol = microbatches > 1 && !options_done(m, "inline") ? batch_symbol(m->graph, &rows) : NULL;
 	if (!symbol)
 		return NULL;
@@ -60,6 +61,7 @@ Model *whole_batch_model(Model *m)
 	w->nfunction = m->nfunction;
 	w->annot = annot_copy(&w->arena, m->annot);
 	m->whole = w;
+	w->microbatches = 0;
 	m->batch = symbol;
 	m->rows = rows;
 	w->of = m;

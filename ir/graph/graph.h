@@ -144,6 +144,7 @@ struct Model {
 	Model **others; int nothers;    /* of the main model */
 	Model *whole, *of;              /* compiler/train/whole_batch.c: for all micro-batches at once; back */
 	Name batch; int64_t rows;       /* if it has `whole`: symbol of the batch axis, samples of a micro-batch */
+	int64_t microbatches;           /* the graph is that of one of so many; 0: of the whole batch */
 	struct Identity *identity;      /* identity.c; NULL: its values have none */
 };
 

@@ -45,11 +45,37 @@ static bool wanted(const Node *n, int i)
 
 /* ---- BatchNormalization ---- */
 
-/* @local_stats: of how many parts of the batch each has its own statistics. */
+static int64_t micro_batches(const Node *n)
+{
+	int64_t m = n->graph->model ? n->graph->model->microbatches : 0;
+	return m ? m : 1;
+}
+
+/* @local_stats: of how many parts of the batch each has its own statistics; in micro-batches, of how many parts of one
+ * micro-batch. */
 static int64_t stat_parts(const Node *n)
 {
 	const Annot *a = annot_find(n->annot, "local_stats");
-	return a && a->narg ? a->arg[0].i : 1;
+	return a && a->narg ? a->arg[0].i / micro_batches(n) : 1;
+}
+
+static int check_parts(const Node *n, const Type *x)
+{
+	const Annot *a = annot_find(n->annot, "local_stats");
+	int64_t times = micro_batches(n), parts = a && a->narg ? a->arg[0].i : 1;
+	if (!a || !x || x->ndim < 1)
+		return 0;
+	if (parts % times) {
+		err_at(a->loc, "%lld micro-batches do not divide the %lld parts of the batch", (long long)times,
+			(long long)parts);
+		return -1;
+	}
+	if (dim_known(x->dim[0]) && x->dim[0] % (parts / times)) {
+		err_at(a->loc, "%lld parts do not divide a batch of %lld", (long long)parts,
+			(long long)(x->dim[0] * times));
+		return -1;
+	}
+	return 0;
 }
 
 static int shape_batchnorm(Node *n)
@@ -74,12 +100,7 @@ static int shape_batchnorm(Node *n)
 	Type *m = operand_type(n, 3);
 	for (int i = 1; i < n->nout; i++) /* running statistics, and those of the batch for the gradient */
 		operand_set_result(n, i, operand_dtype(n, 3), m ? m->ndim : -1, m ? m->dim : NULL);
-	if (x && x->ndim > 0 && dim_known(x->dim[0]) && x->dim[0] % stat_parts(n) != 0) {
-		err_at(annot_find(n->annot, "local_stats")->loc, "%lld parts do not divide a batch of %s",
-			(long long)stat_parts(n), dim_text(x->dim[0]));
-		return -1;
-	}
-	return 0;
+	return check_parts(n, x);
 }
 
 /* momentum * old + (1 - momentum) * batch */
@@ -147,7 +168,8 @@ static int expand_batchnorm(Node *n)
 	}
 	int ndim = xt->ndim;
 	DType st = operand_dtype(n, 3), t = dtype_bits(st) > dtype_bits(xt->elem) ? st : xt->elem;
-	if (batch_training(n) && stat_parts(n) > 1)
+	const Annot *local = annot_find(n->annot, "local_stats");
+	if (batch_training(n) && local && local->arg[0].i > 1)
 		return expand_local(n, ndim, t, st);
 	Value *x = cast(n, NULL, n->in[0], t), *m = n->in[3], *v = n->in[4];
 	if (batch_training(n)) {

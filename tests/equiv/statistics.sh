@@ -35,3 +35,30 @@ told() { "$SBPCC" "$1" --ranks=2 --train='batch: 32, data: points(classes: 2)' -
 [ "$(told "$ROOT/examples/resnet.ir")" = 0 ] && echo "ok never-unasked" || echo "not ok never-unasked"
 "$SBPCC" r.ir --train='batch: 31, data: points(classes: 2)' >log 2>&1
 grep -q 'error: 2 parts do not divide a batch of 31$' log && echo "ok parts-are-equal" || echo "not ok parts-are-equal: $(head -n 1 log)"
+
+# In micro-batches, @local_stats(4) means four parts of the whole batch: weights and running statistics are those of a
+# step with the whole batch, also where the norm is recomputed.  A skipped step of fp16 changes no statistic.
+watch() { "$PLAIN/test-equiv-evaluator" "$1" 4 "$2" mean1 var1 mean2 var2 k w v 2>log; }
+close() { # what, file
+	paste whole.txt "$2" | awk '{ for (i = 2; i <= NF / 2; i++) { d = $i - $(i + NF / 2); if (d > 1e-5 || d < -1e-5) { print " " $1 ": " $i " and " $(i + NF / 2); bad = 1 } } n++ } END { exit bad || n != 32 }' >why &&
+		echo "ok $1" || { echo "not ok $1: they differ$(head -n 1 log)" && head -n 3 why; }
+}
+watch "$HERE/local.ir" 'batch: 16' >whole.txt
+sed 's/@local_stats(4)/& @recompute/' "$HERE/local.ir" >again.ir
+for m in 8 4; do
+	watch "$HERE/local.ir" "microbatch: $m" >got.txt
+	close "parts-of-micro-batches-of-$m" got.txt
+	watch again.ir "microbatch: $m" >got.txt
+	close "recomputed-in-micro-batches-of-$m" got.txt
+done
+"$PLAIN/test-equiv-evaluator" "$HERE/local.ir" 8 'microbatch: 8, precision: fp16(loss_scale: 16777216, backoff: 0.25)' train.taken mean1 var2 2>log >got.txt
+awk 'BEGIN { last = 0 }
+	$1 == "train.taken" { took = $2 != last; last = $2; skipped += !took; taken += took }
+	$1 == "mean1" || $1 == "var2" { if ($1 in old && took == ($0 == old[$1])) print " " $1 " after " last " updates: " $0; old[$1] = $0; n++ }
+	END { if (!skipped || !taken || n != 16) print " skipped " skipped ", taken " taken }' got.txt >why
+[ -s why ] && echo "not ok skipped-steps-change-none:$(head -n 1 why)" || echo "ok skipped-steps-change-none"
+for ranks in 1 2 4; do
+	"$SBPCC" "$HERE/local.ir" --ranks=$ranks --micro-batches=2 --train='steps: 4' -o tree >log 2>&1 && make -s -C tree STATIC= CFLAGS=-O1 >log 2>&1 &&
+		tree/trainer --every=1 2>log | grep -o '^step *[0-9]* *loss [^ ]*' >got.txt || { echo "not ok program-on-$ranks: $(head -n 1 log)" && continue; }
+	grep ^step whole.txt | paste - got.txt | awk '{ d = $4 - $8; if (d > 1e-5 || d < -1e-5) { print " step " $2 ": " $4 " and " $8; bad = 1 } n++ } END { exit bad || n != 4 }' >why && echo "ok program-on-$ranks" || { echo "not ok program-on-$ranks: losses differ" && cat why; }
+done
