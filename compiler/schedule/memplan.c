@@ -61,7 +61,7 @@ static void lives(const Plan *p)
 		if (s && s->first < r->body && s->last >= r->body && s->last < r->after)
 			s->last = r->after;     /* so that no result of their last action takes its memory */
 		if (s && s->life == LIFE_BODY)
-			widen(s, r->body, r->after);
+			widen(s, r->body, r->after - 1);
 		if (s && s->life == LIFE_ALWAYS)
 			widen(s, -1, r->nstep);
 	}

@@ -49,7 +49,8 @@ static Keep keep_of(const Graph *g, const Value *v)
 	return sum || term || (w && text_ends(v->name, ".grad")) ? KEEP_GRAD : KEEP_ACT;
 }
 
-typedef struct Lives { int *last, *until; } Lives;              /* by id of a value: graph_lives */
+/* By id of a value: graph_lives; whether it is sent to another stage of a pipeline. */
+typedef struct Lives { int *last, *until; bool *sent; } Lives;
 
 /* Whether the result of a node is a view of its operand: a reshape, or a transfer between forms that give every rank
  * the same elements.  The bytes of the shard stay where they are. */
@@ -58,6 +59,8 @@ static bool is_view(const Plan *p, const Node *n, const Lives *l)
 	const Slot *x = n->nin ? slot_of(p, n->in[0]) : NULL, *y = slot_of(p, n->out[0]);
 	if (x && l->last[n->out[0]->id] > l->until[slot_value((Slot *)x)->v->id])
 		return false;                   /* the view is read after the memory of its operand was reused */
+	if (l->sent[n->out[0]->id])
+		return false;                   /* its memory may be that of a received value, which no block makes */
 	if (kernel_transfer(n))
 		return x && y && !n->out[0]->into && form_same(slot_form(p, x), slot_form(p, y));
 	return n->row->kernel && !strcmp(n->row->kernel, "copy") && x && !n->out[0]->into && x->bytes == y->bytes;
@@ -214,9 +217,13 @@ int project_run(Graph *g)
 	Plan *p = g->model->plan;
 	Plan *first = g->model->main ? g->model->main->plan : p;
 	int bad = 0, *next = &first->next;
-	Lives lives = { arena_array(g->scratch, int, g->nvalue + 1), arena_array(g->scratch, int, g->nvalue + 1) };
+	Lives lives = { arena_array(g->scratch, int, g->nvalue + 1), arena_array(g->scratch, int, g->nvalue + 1),
+		arena_array(g->scratch, bool, g->nvalue + 1) };
 	drop_unused(g);
 	graph_lives(g, lives.last, lives.until);
+	for (int i = 0; i < g->nnode && p->stages; i++)
+		if (kernel_transfer(g->node[i]) && g->node[i]->in[0]->place->mesh != g->node[i]->out[0]->place->mesh)
+			lives.sent[g->node[i]->in[0]->id] = true;
 	if (!all_can(g))
 		return -1;
 	if (p == first)

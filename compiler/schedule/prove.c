@@ -354,5 +354,5 @@ int prove_run(Graph *g)
 	for (int i = 0; i < p->nrole && !bad; i++)
 		bad |= simulate_slots(g, p, &p->role[i]);
 	packed_apart(p);
-	return bad || simulate(g, p) || overlaps(g, p) || lanes_run(g) ? -1 : 0;
+	return bad || simulate(g, p) || overlaps(g, p) || lanes_run(g) || prove_bytes(g) ? -1 : 0;
 }

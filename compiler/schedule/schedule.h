@@ -156,6 +156,9 @@ Layout memplan_of_role(const Plan *, const Role *);          /* slab and window 
 struct Packed { Slot *w; int64_t k, n, row, col, offset, bytes; };
 int packed_weights_run(Graph *);
 
+/* prove_bytes.c: no two values of a rank are in the same bytes at the same time, by its tasks. */
+int prove_bytes(Graph *);                                    /* -1 after explaining */
+
 /* prove.c: transfers match, nothing overlaps, every transition is legal. */
 int prove_run(Graph *);
 

@@ -572,22 +572,30 @@ static bool on(const Slot *s, const Role *r)
 	return mesh_index(s->v->place->mesh, r->rank[0]) >= 0;
 }
 
-/* The most micro-batches between the beginning of one block and the end of another in the tasks of a role; *others:
- * blocks run in between that are not between the two in the list. */
-static int in_flight(const Role *r, int first, int last, bool *others)
+/* The copies that a value needs from the beginning of one block to the end of another in the tasks of a role: the
+ * span of the micro-batches that have begun and not ended.  *others: blocks run in between that are not between the two
+ * in the list. */
+static int in_flight(const Role *r, int first, int last, bool *live, bool *others)
 {
-	int most = 1, low = 0, high = 0;        /* micro-batches low .. high - 1 have begun and not ended */
+	int most = 1, low = 0, high = 0;
 	for (int i = 0; i < r->ntask; i++) {
 		const Task *t = &r->task[i];
 		if (t->micro < 0)
 			continue;
-		if (t->block == first)
+		if (t->block == first) {
+			live[t->micro] = true;
+			low = high == low || t->micro < low ? t->micro : low;
 			high = t->micro + 1 > high ? t->micro + 1 : high;
+		}
 		if (high > low && (t->block < first || t->block > last))
 			*others = true;
 		most = high - low > most ? high - low : most;
 		if (t->block == last)
-			low = t->micro + 1 > low ? t->micro + 1 : low;
+			live[t->micro] = false;
+		while (low < high && !live[low])
+			low++;
+		while (high > low && !live[high - 1])
+			high--;
 	}
 	return most;
 }
@@ -604,26 +612,28 @@ static bool of_body(const Plan *p, int b)
 	return b >= 0 && p->block[b].kind != BLOCK_BEGIN && p->block[b].kind != BLOCK_UPDATE;
 }
 
-static void slot_copies(const Plan *p, Slot *s, TaskTouch t)
+static void slot_copies(const Plan *p, Slot *s, TaskTouch t, bool *live)
 {
+	if (of_body(p, t.first) && t.last >= 0 && !of_body(p, t.last))
+		need(s, 1, LIFE_BODY);          /* the last micro-batch leaves it to the update */
 	if (t.first == t.last || !of_body(p, t.first) || !of_body(p, t.last))
 		return;
 	for (int i = 0; i < p->nrole; i++) {
 		bool others = false;
 		if (!on(s, &p->role[i]))
 			continue;
-		int n = in_flight(&p->role[i], t.first, t.last, &others);
+		int n = in_flight(&p->role[i], t.first, t.last, live, &others);
 		need(s, n, n > 1 || others ? LIFE_BODY : LIFE_HERE);
 	}
 }
 
-static void queue_copies(const Plan *p, Queue *q)
+static void queue_copies(const Plan *p, Queue *q, bool *live)
 {
 	int more = p->stages->pipe.micros > 1, held = 1;
 	bool others = false;
 	for (int i = 0; i < p->nrole; i++)
 		if (on(q->make[0], &p->role[i]))
-			held = in_flight(&p->role[i], q->to, q->last, &others);
+			held = in_flight(&p->role[i], q->to, q->last, live, &others);
 	for (int k = 0; k < q->n; k++) {
 		need(q->take[k], 1 + more, LIFE_ALWAYS);
 		need(q->make[k], held + more, LIFE_ALWAYS);
@@ -660,11 +670,12 @@ static void find_copies(Graph *g)
 {
 	Plan *p = g->model->plan;
 	const TaskTouch *of = tasks_touched(p, g->scratch);
+	bool *live = arena_array(g->scratch, bool, p->stages->pipe.micros + 1);
 	for (int i = 0; i < p->nslot; i++)
 		if (p->slot[i] && p->slot[i]->store == p->slot[i] && !slot_kept(p->slot[i]))
-			slot_copies(p, p->slot[i], of[i]);
+			slot_copies(p, p->slot[i], of[i], live);
 	for (int i = 0; i < p->nqueue; i++)
-		queue_copies(p, &p->queue[i]);
+		queue_copies(p, &p->queue[i], live);
 	note_copies(g);
 	for (int i = 0; i < p->nqueue; i++) {
 		Queue *q = &p->queue[i];

@@ -5,7 +5,7 @@ for file in "$ROOT"/tests/golden/schedules/*.csv; do
 	name=$(basename "$file" .csv) n=$((n + 1))
 	cp "$file" .
 	printf 'F 1 ms\nB 1 ms\nW 1 ms\nhop 0.25 ms\ncsv %s.csv\n' "$name" >"$name.pipe"
-	"$SBPCC" --simulate="$name.pipe" --schedule-csv="$name.out" >out 2>err
+	"$SBPCC" --simulate="$name.pipe" --write-schedule="$name.out" >out 2>err
 	status=$?
 	up=$(grep -c '^micro-batches do not ascend' out)
 	case $name:$status in
@@ -30,6 +30,6 @@ for s in gpipe 1f1b pe zb-h1 zb-h2 interleaved zb-v v-half v-min dualpipev; do
 	stages=4
 	case $s in interleaved | *-v | v-* | dualpipev) stages=8 ;; esac
 	printf 'ranks 4\nmicros 7\nstages %d\nF 1 ms\nB 1 ms\nW 1 ms\nschedule %s\n' $stages $s >ours.pipe
-	"$SBPCC" --simulate=ours.pipe --schedule-csv=ours-$s.csv >out 2>err || echo "not ok $s: $(head -n 1 err)"
+	"$SBPCC" --simulate=ours.pipe --write-schedule=ours-$s.csv >out 2>err || echo "not ok $s: $(head -n 1 err)"
 done
 "$python" "$ROOT/tests/golden/schedules.py" ours-*.csv | sed -n 's/^ours-\(.*\).csv: loads$/ok PyTorch loads \1/p; t; s/^ours-\(.*\).csv: /not ok PyTorch loads \1: /p'
