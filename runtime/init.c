@@ -137,12 +137,8 @@ static int from_beside(Ctx *c, RtSafe *s, const RtKept *v, const void **from)
 
 const RtKept *rt_averaged(const RtProgram *p, const RtKept *v)
 {
-	size_t n = strlen(v->t.name);
-	if (!p->ema || v->keep != RT_STATE || n < 5 || strcmp(v->t.name + n - 4, ".ema"))
-		return NULL;
-	for (int i = 0; i < p->nkept; i++)
-		if (p->kept[i].keep == RT_PARAMETER && !strncmp(p->kept[i].t.name, v->t.name, n - 4) &&
-		    !p->kept[i].t.name[n - 4])
+	for (int i = 0; i < p->nkept && v->average_of; i++)
+		if (p->kept[i].keep == RT_PARAMETER && !strcmp(p->kept[i].t.name, v->average_of))
 			return &p->kept[i];
 	return NULL;
 }

@@ -84,6 +84,7 @@ typedef enum { RT_FILL, RT_NORMAL, RT_UNIFORM, RT_DATA_HERE, RT_DATA_FILE } RtSt
 typedef struct RtKept {
 	RtTensor t;
 	RtKeep keep;
+	const char *average_of;         /* state: the parameter that it is an average of, with ema; NULL: none */
 	RtStart start;
 	float a, b;                     /* fill: a; normal: mean and deviation; uniform: from and to */
 	uint64_t key;                   /* of random numbers */
@@ -176,7 +177,7 @@ typedef struct RtProgram {
 	/* steps of the learning-rate schedule, if it has an end, and of its warm-up; 0: none */
 	int64_t total, warmup;
 	double rate;                    /* learning rate without a schedule */
-	bool ema;                       /* NAME.ema is an average of parameter NAME, which eval and infer read */
+	bool ema;                       /* parameters have averages (average_of), which eval and infer read */
 	uint64_t seed;
 } RtProgram;
 

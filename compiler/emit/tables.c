@@ -313,6 +313,12 @@ static Slot **inputs_of(const Emit *e, int *n)
 	return list;
 }
 
+/* The parameter that a kept value is an average of; NULL: none. */
+static const Value *average_of(const Emit *e, const Slot *s)
+{
+	return e->plan->train.ema && s->average ? params_owner(s->v->graph, s->v) : NULL;
+}
+
 /* The kind of a kept value.  Statistics of the model are state that other programs read too, unlike the state of an
  * optimizer. */
 static const char *kept_as(const Emit *e, const Slot *s)
@@ -320,8 +326,7 @@ static const char *kept_as(const Emit *e, const Slot *s)
 	const Model *m = s->v->graph->model->main ? s->v->graph->model->main : s->v->graph->model;
 	if (s->keep != KEEP_STATE)
 		return s->keep == KEEP_CONST ? "CONSTANT" : s->v->frozen ? "FROZEN" : "PARAMETER";
-	bool average = e->plan->train.ema && s->average;
-	for (int i = 0; i < m->nothers && !average; i++) {
+	for (int i = 0; i < m->nothers && !average_of(e, s); i++) {
 		const Value *v = graph_find(m->others[i]->graph, s->v->name);
 		if (v && v->init)
 			return "STATISTIC";
@@ -337,8 +342,12 @@ static int print_kept(Emit *e, Text *row, Text *bits, Weights *w, const Slot *s)
 	Text tensor = { 0 }, start = { 0 };
 	if (print_tensor(e, &tensor, s) || print_start(e, &start, bits, w, s))
 		return -1;
-	if (s->window || slot_cut(e->plan, s)) {
-		text_add(row, "{ .t = %s, .keep = RT_%s, %s }", tensor.s, keep, start.s);
+	const Value *of = average_of(e, s);
+	if (s->window || slot_cut(e->plan, s) || of) {
+		text_add(row, "{ .t = %s, .keep = RT_%s, ", tensor.s, keep);
+		if (of)
+			text_add(row, ".average_of = %s, ", values_string(a, of->name));
+		text_add(row, "%s }", start.s);
 		return 0;
 	}
 	const char *name = values_string(a, s->v->name), *type = type_of(kernel_stored(s->v->type->elem));
