@@ -1,7 +1,7 @@
 /* The cheapest signature of one node, given the SBP of its operands and results.  After the solver one signature mostly
  * needs no transfer at all.  Otherwise the few that are cheapest along each axis of the mesh alone are combined, and
  * the combinations are compared by their full cost.  Only where none of these is valid are all combinations tried. */
-#include "plan/plan.h"
+#include "search.h"
 
 #include <math.h>
 #include <string.h>

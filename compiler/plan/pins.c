@@ -4,7 +4,7 @@
  * its signature.  Both may leave entries open.  Impossible pins are refused here, before the search: a factor that an
  * axis does not have, entries that are not valid together, a parameter that would be partial, a signature that the
  * operator does not have, and different pins of values that share storage. */
-#include "plan/plan.h"
+#include "search.h"
 
 #include <string.h>
 

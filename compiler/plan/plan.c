@@ -3,7 +3,7 @@
  *
  * Meshes are solved one after the other, each with the nodes that run on it.  A value from another mesh may arrive in
  * any SBP, because it is transferred in any case. */
-#include "plan/plan.h"
+#include "search.h"
 
 /* A Form has at most FORM_AXES axes. */
 static int check_axes(const Value *v)

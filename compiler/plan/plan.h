@@ -14,13 +14,12 @@ typedef struct Sbp Sbp;
 /* mesh.c: meshes of ranks, from @mesh or --ranks.  A placement is a mesh or a submesh. */
 enum { MESH_DIMS = FORM_MESH, RANKS_MAX = 1 << 20 };
 struct Mesh {
-	Name name;
+	Name name; Loc loc;
 	bool cuda;
 	int ndim, dim[MESH_DIMS], nrank;
 	int first;                      /* rank NULL: the rank at coordinate (i, j) is first + i * dim[1] + j */
 	const int *rank;                /* else it is rank[i * dim[1] + j] */
 	const int *index; int nindex;   /* with it: by rank, 1 + its index in the mesh; 0: not of the mesh */
-	Loc loc;
 };
 struct Place {
 	const Mesh *mesh;
@@ -45,8 +44,7 @@ bool places_apart(const Place *, const Place *);             /* they have no ran
 struct Stages {
 	Pipeline pipe;                  /* its ranks are the coordinates of the axis; times are not known yet */
 	int axis;                       /* of the main mesh */
-	const PipeSchedule *schedule;   /* NULL: the order of csv, or that of the solver */
-	PipeCsv *csv;
+	const PipeSchedule *schedule; PipeCsv *csv;     /* both NULL: the order of the solver */
 };
 void stages_default(Model *);                                /* --stages=N without @pipeline */
 int  stages_spread(Graph *);                                 /* before the backward pass: writes @stage and @on */
@@ -132,17 +130,7 @@ bool    any_ranks_carry(const Node *);                       /* partial values p
 /* chunks of its sum over all ranks, and the operand and axis that they divide */
 int64_t any_ranks_chunks(Node *, Arena *, int *operand, int *axis);
 
-/* pins.c: @sbp of values and nodes. */
-typedef struct NodePin { Sbp **in, **out; } NodePin;         /* an entry per axis of the mesh; NULL: free */
-typedef struct Pins {
-	Sbp **value;                    /* by value id: per axis of the mesh, SBP_ANY where free; NULL: not pinned */
-	NodePin **node;                 /* by index in graph->node; NULL: not pinned */
-} Pins;
-Pins *pins_read(Graph *, const Mesh *);                      /* NULL after explaining */
-NodePin *pins_node(Node *, const Mesh *, Arena *, int *bad);
-bool  pins_allow(const Node *, const NodePin *, const Sig *, int k);     /* along axis k of the mesh */
-
-/* search.c, candidates.c, search_memory.c (search.h): the SBP of all values, by the solver (solve.h). */
+/* pins.c, search.c, candidates.c, search_memory.c (search.h): the SBP of all values, by the solver (solve.h). */
 int    search_solve(Graph *, const Plan *, const Mesh *);    /* of the values computed and held on this mesh */
 bool   search_memory_near(const Graph *);                    /* a program may need more than the memory of a rank */
 
@@ -177,8 +165,7 @@ uint64_t *cost_fused(const Graph *, Arena *);                /* operands and res
 double cost_shard(const Value *, const Sbp *, const Mesh *); /* bytes of the largest shard */
 /* seconds of a transfer, by its best route */
 double cost_move(const Value *, const Sbp *from, const Sbp *to, const Mesh *);
-/* the same, for a transfer that changes one axis of the mesh only */
-double cost_step(const Value *, const Sbp *from, const Sbp *to, const Mesh *);
+double cost_step(const Value *, const Sbp *from, const Sbp *to, const Mesh *);   /* it changes one axis only */
 
 /* boxing.c: transfers as nodes. */
 const char *boxing_how(const Node *);                        /* the collective of a Boxing node */

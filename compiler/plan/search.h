@@ -1,9 +1,19 @@
-/* The search for signatures: the data that candidates.c, search.c and search_memory.c share. */
+/* The search for signatures: pins, and the data that candidates.c, search.c and search_memory.c share. */
 #ifndef SBPCC_SEARCH_H
 #define SBPCC_SEARCH_H
 
 #include "plan/plan.h"
 #include "solve/solve.h"
+
+/* ---- pins.c: @sbp of values and nodes ---- */
+typedef struct NodePin { Sbp **in, **out; } NodePin;         /* an entry per axis of the mesh; NULL: free */
+typedef struct Pins {
+	Sbp **value;                    /* by value id: per axis of the mesh, SBP_ANY where free; NULL: not pinned */
+	NodePin **node;                 /* by index in graph->node; NULL: not pinned */
+} Pins;
+Pins *pins_read(Graph *, const Mesh *);                      /* NULL after explaining */
+NodePin *pins_node(Node *, const Mesh *, Arena *, int *bad);
+bool  pins_allow(const Node *, const NodePin *, const Sig *, int k);     /* along axis k of the mesh */
 
 /* ---- candidates.c ---- */
 
