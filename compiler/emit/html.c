@@ -312,6 +312,21 @@ static void print_actions(const Emit *e, Text *t, const Role *all)
 	text_add(t, "</table></details>\n");
 }
 
+/* What each rank of a pipeline does when, as the simulator plays the tasks that are emitted. */
+static void print_timeline(Emit *e, Text *t)
+{
+	LaneNet net;
+	LanePlay play;
+	if (!e->plan->stages || !e->plan->training)
+		return;
+	lane_net_of(e->g, e->tree.arena, &net);
+	if (!play_net(&net, 2, true, e->tree.arena, &play))
+		die("a proved pipeline stands still");
+	text_add(t, "<h2>Timeline of a step</h2>\n<p>As predicted: %.3f ms for a step in the long run.</p>\n",
+		1e3 * play.period);
+	timeline_html(t, &net, &play);
+}
+
 void html_emit(Emit *e)
 {
 	Text t = { 0 };
@@ -327,6 +342,7 @@ void html_emit(Emit *e)
 	print_largest(e, &t, list, n);
 	if (nact)
 		print_work(e, &t, &c);
+	print_timeline(e, &t);
 	print_transfers(e, &t);
 	text_add(&t, "<h2>Actions</h2>\n");
 	for (int k = 0; k < e->nprogram; k++) {

@@ -180,6 +180,18 @@ int stages_read(Model *m, Plan *p)
 			"@train)", s->csv->micros, s->pipe.micros);
 		return -1;
 	}
+	if (s->csv && !csv_ascends(s->csv)) {
+		if (options_any_ranks(m)) {
+			err_at(a->loc,
+				"the schedule runs micro-batches in another order than one rank, so sums of gradients "
+				"round in another way: --deterministic=any-ranks refuses it");
+			return -1;
+		}
+		if (!opt.dump_after)
+			warn_at(a->loc,
+				"the schedule runs micro-batches in another order than one rank: sums of gradients "
+				"round in another way");
+	}
 	p->stages = s;
 	return 0;
 }
