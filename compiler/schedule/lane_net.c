@@ -187,13 +187,14 @@ void lane_net_of(Graph *g, Arena *a, LaneNet *net)
 	const Plan *p = g->model->plan;
 	*net = (LaneNet){ .role = arena_array(a, LaneRole, p->nrole), .nrole = p->nrole };
 	Net k = { .g = g, .p = p, .a = a, .net = net, .at = arena_array(a, int, p->nblock + 1),
-		.touch = tasks_touched(p, a), .queued = arena_array(a, bool, p->nslot + 1) };
+		.queued = arena_array(a, bool, p->nslot + 1) };
 	for (int i = 0; i < p->nqueue; i++)
 		for (int m = 0; m < p->queue[i].n; m++)
 			k.queued[p->queue[i].make[m]->store->v->id] = true;
 	for (int i = 0; i < p->nrole; i++) {
 		net->role[i].name = arena_printf(a, "rank %d", p->role[i].rank[0]);
 		add_blocks(&k, &p->role[i], &net->role[i]);
+		k.touch = tasks_touched(p, &p->role[i], a);
 		add_kept(&k, &p->role[i], &net->role[i]);
 	}
 	number_meets(&k);

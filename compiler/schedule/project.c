@@ -52,6 +52,28 @@ static Keep keep_of(const Graph *g, const Value *v)
 /* By id of a value: graph_lives; whether it is sent to another stage of a pipeline. */
 typedef struct Lives { int *last, *until; bool *sent; } Lives;
 
+/* Whether every rank that holds y holds the same elements of x: all ranks of a pipeline have x, those of a stage y. */
+static bool same_there(const Plan *p, const Slot *x, const Slot *y)
+{
+	const Form *a = slot_form(p, x), *b = slot_form(p, y);
+	bool same = x->v->place->mesh == p->main && form_terms(a) == 1 && form_terms(b) == 1;
+	for (int i = 0; i < form_nrank(b) && same; i++) {
+		int at = form_index(a, form_rank(b, i));
+		FormShard there, here;
+		if (at < 0 || form_shard(a, at, &there) || form_shard(b, i, &here))
+			return false;
+		for (int k = 0; k < a->naxis && same; k++) {
+			same = there.axis[k].n == here.axis[k].n;
+			for (int m = 0; m < here.axis[k].n && same; m++)
+				same = there.axis[k].run[m].at == here.axis[k].run[m].at &&
+					there.axis[k].run[m].len == here.axis[k].run[m].len;
+		}
+		form_shard_free(&there);
+		form_shard_free(&here);
+	}
+	return same;
+}
+
 /* Whether the result of a node is a view of its operand: a reshape, or a transfer between forms that give every rank
  * the same elements.  The bytes of the shard stay where they are. */
 static bool is_view(const Plan *p, const Node *n, const Lives *l)
@@ -62,7 +84,8 @@ static bool is_view(const Plan *p, const Node *n, const Lives *l)
 	if (l->sent[n->out[0]->id])
 		return false;                   /* its memory may be that of a received value, which no block makes */
 	if (kernel_transfer(n))
-		return x && y && !n->out[0]->into && form_same(slot_form(p, x), slot_form(p, y));
+		return x && y && !n->out[0]->into && (form_same(slot_form(p, x), slot_form(p, y)) ||
+			(p->stages && same_there(p, x, y)));
 	return n->row->kernel && !strcmp(n->row->kernel, "copy") && x && !n->out[0]->into && x->bytes == y->bytes;
 }
 

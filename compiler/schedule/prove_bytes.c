@@ -62,11 +62,12 @@ static void find_uses(Bytes *b)
 {
 	const Plan *p = b->p;
 	Use *all = arena_array(b->g->scratch, Use, p->nslot + 1);
+	const bool *runs = tasks_runs(p, b->r, b->g->scratch);
 	for (int i = 0; i < p->nslot; i++)
 		all[i] = (Use){ .first = -1, .from = -1 };
 	for (int i = 0; i < b->r->nstep; i++) {
 		const Action *a = &b->r->step[i];
-		for (int k = 0; k < a->ntake + a->nmake; k++) {
+		for (int k = 0; runs[a->block] && k < a->ntake + a->nmake; k++) {
 			const Slot *s = k < a->ntake ? a->take[k] : a->make[k - a->ntake];
 			if (s)
 				touch(&all[s->store->v->id], a->block, i);

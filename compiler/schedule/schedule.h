@@ -138,9 +138,10 @@ bool tasks_between(const Node *transfer);                    /* it is a queue be
 void tasks_blocks(Graph *);                                  /* Plan.block: which there are, in their order */
 int  tasks_block(const Graph *, const Node *);               /* the block that runs a node */
 void tasks_queue(Graph *, Node *transfer, Slot *take, Slot *make);       /* adds a transfer to its queue */
-/* the blocks of the list that make the memory of a value, touch it first, and last; -1: none */
+bool *tasks_runs(const Plan *, const Role *, Arena *);       /* by block */
+/* the blocks of a role (NULL: of all) that make the memory of a value, touch it first, and last; -1: none */
 typedef struct TaskTouch { int made, first, last; } TaskTouch;
-TaskTouch *tasks_touched(const Plan *, Arena *);             /* by value */
+TaskTouch *tasks_touched(const Plan *, const Role *, Arena *);           /* by value */
 double tasks_seconds(const Plan *, const Block *);
 int  tasks_find(Graph *);                                    /* tasks and copies; -1 after explaining */
 

@@ -262,14 +262,24 @@ static void touch(TaskTouch *t, int block, bool makes)
 	t->last = block;
 }
 
-TaskTouch *tasks_touched(const Plan *p, Arena *a)
+bool *tasks_runs(const Plan *p, const Role *r, Arena *a)
 {
-	const Role *r = &p->role[0];
+	bool *runs = arena_array(a, bool, p->nblock + 1);
+	for (int i = 0; i < r->ntask; i++)
+		runs[r->task[i].block] = true;
+	return runs;
+}
+
+TaskTouch *tasks_touched(const Plan *p, const Role *r, Arena *a)
+{
 	TaskTouch *of = arena_array(a, TaskTouch, p->nslot + 1);
+	const bool *runs = r ? tasks_runs(p, r, a) : NULL;
 	for (int i = 0; i < p->nslot; i++)
 		of[i] = (TaskTouch){ -1, -1, -1 };
-	for (int i = 0; i < r->nstep; i++) {
-		const Action *x = &r->step[i];
+	for (int i = 0; i < p->role[0].nstep; i++) {
+		const Action *x = &p->role[0].step[i];
+		if (runs && !runs[x->block])
+			continue;
 		for (int k = 0; k < x->ntake; k++)
 			if (x->take[k])
 				touch(&of[memory(x->take[k])->v->id], x->block, false);
@@ -284,7 +294,7 @@ TaskTouch *tasks_touched(const Plan *p, Arena *a)
 static int join_queues(Graph *g)
 {
 	Plan *p = g->model->plan;
-	const TaskTouch *of = tasks_touched(p, g->scratch);
+	const TaskTouch *of = tasks_touched(p, NULL, g->scratch);
 	int n = 0;
 	for (int i = 0; i < p->nqueue; i++) {
 		Queue q = p->queue[i];
@@ -612,19 +622,15 @@ static bool of_body(const Plan *p, int b)
 	return b >= 0 && p->block[b].kind != BLOCK_BEGIN && p->block[b].kind != BLOCK_UPDATE;
 }
 
-static void slot_copies(const Plan *p, Slot *s, TaskTouch t, bool *live)
+static void slot_copies(const Plan *p, const Role *r, Slot *s, TaskTouch t, bool *live)
 {
+	bool others = false;
 	if (of_body(p, t.first) && t.last >= 0 && !of_body(p, t.last))
 		need(s, 1, LIFE_BODY);          /* the last micro-batch leaves it to the update */
 	if (t.first == t.last || !of_body(p, t.first) || !of_body(p, t.last))
 		return;
-	for (int i = 0; i < p->nrole; i++) {
-		bool others = false;
-		if (!on(s, &p->role[i]))
-			continue;
-		int n = in_flight(&p->role[i], t.first, t.last, live, &others);
-		need(s, n, n > 1 || others ? LIFE_BODY : LIFE_HERE);
-	}
+	int n = in_flight(r, t.first, t.last, live, &others);
+	need(s, n, n > 1 || others ? LIFE_BODY : LIFE_HERE);
 }
 
 static void queue_copies(const Plan *p, Queue *q, bool *live)
@@ -669,11 +675,15 @@ static void note_copies(Graph *g)
 static void find_copies(Graph *g)
 {
 	Plan *p = g->model->plan;
-	const TaskTouch *of = tasks_touched(p, g->scratch);
 	bool *live = arena_array(g->scratch, bool, p->stages->pipe.micros + 1);
-	for (int i = 0; i < p->nslot; i++)
-		if (p->slot[i] && p->slot[i]->store == p->slot[i] && !slot_kept(p->slot[i]))
-			slot_copies(p, p->slot[i], of[i], live);
+	for (int k = 0; k < p->nrole; k++) {
+		const TaskTouch *of = tasks_touched(p, &p->role[k], g->scratch);
+		for (int i = 0; i < p->nslot; i++) {
+			Slot *s = p->slot[i];
+			if (s && s->store == s && !slot_kept(s) && on(s, &p->role[k]))
+				slot_copies(p, &p->role[k], s, of[i], live);
+		}
+	}
 	for (int i = 0; i < p->nqueue; i++)
 		queue_copies(p, &p->queue[i], live);
 	note_copies(g);

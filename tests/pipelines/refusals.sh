@@ -1,0 +1,30 @@
+# Plans that are wrong: a dump after `schedule` with one thing changed is refused, and the message names it.
+# Each line: what is wrong, and an expression of sed that does it.
+"$SBPCC" "$HERE/net.ir" --ranks=2 --stages=2 --schedule=1f1b --dump-after=schedule --stop-after=schedule >plan.ir || exit 1
+"$SBPCC" plan.ir --stop-after=prove || exit 1
+while IFS='|' read -r what change; do
+	sed "$change" plan.ir >bad.ir
+	cmp -s plan.ir bad.ir && echo "$what: the change does nothing"
+	"$SBPCC" bad.ir --stop-after=prove >out 2>&1
+	echo "$what: exit $?"
+	grep -E '^[^ ].*(error|note): ' out | sed 's/^[^:]*:[0-9]*:[0-9]*: //; s/^/    /'
+done <<'END'
+a task is missing|s/ 0F1 / /
+a task stands twice|s/ 0F1 / 0F1 0F1 /
+a backward block before its forward block|s/"1F0 1B0 /"1B0 1F0 /
+a task of the other rank|s/ 0F1 / 1F1 /
+a stage that does not exist|s/ 0F1 / 7F1 /
+a micro-batch that does not exist|s/ 0F3 / 0F9 /
+no kind|s/ 0F1 / 0X1 /
+no micro-batch|s/ 0F1 / 0F /
+text behind a task|s/ 0F1 / 0F1x /
+a rank that does not exist|s/@lane(rank: 1/@lane(rank: 5/
+two lanes of a rank|s/@lane(rank: 1/@lane(rank: 0/
+half of a backward block|s/ 0B0 / 0I0 /
+messages in another order than they are sent|s/"1F0 1B0 1F1 1B1 /"1F1 1B1 1F0 1B0 /
+a copy too few between forward and backward|s/\(  g1 .*\)@copies([0-9]*)/\1@copies(1)/
+an axis that does not exist|s/@pipeline(axis: 0/@pipeline(axis: 3/
+stages that cannot be divided|s/stages: 2/stages: 3/
+a schedule that does not exist|s/"1f1b"/"2f2b"/
+a schedule for two stages of each rank|s/"1f1b"/"zb-v"/
+END
