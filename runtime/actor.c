@@ -2,12 +2,20 @@
  * free of deadlock. */
 #include "comm.h"
 
+int64_t rt_offset(const RtProgram *p, int value, int64_t piece)
+{
+	if (value < p->nkept)
+		return p->kept[value].t.offset;
+	const RtValue *v = &p->value[value - p->nkept];
+	return v->copies < 2 ? v->offset
+		: v->offset + piece % v->copies * (int64_t)rt_round_up((size_t)v->bytes, RT_PLACE);
+}
+
 void *rt_value(const Ctx *c, int value)
 {
 	const RtProgram *p = c->program;
-	bool kept = value < p->nkept;
-	bool window = kept ? p->kept[value].t.window : p->value[value - p->nkept].window;
-	return (window ? c->window : c->slab) + (kept ? p->kept[value].t.offset : p->value[value - p->nkept].offset);
+	bool window = value < p->nkept ? p->kept[value].t.window : p->value[value - p->nkept].window;
+	return (window ? c->window : c->slab) + rt_offset(p, value, c->piece);
 }
 
 static int walk_segment(Ctx *c, const RtSegment *s, int micro)
@@ -27,7 +35,7 @@ static int walk_segment(Ctx *c, const RtSegment *s, int micro)
 				code = c->after(c, micro);
 			if (!code && c->watch)
 				code = c->watch->after(c);
-			if (!code && c->lane)
+			if (!code && (c->lane || c->queues))
 				code = rt_lane_poll(c);
 			if (code)
 				return code;
@@ -52,21 +60,19 @@ float *rt_packed(Ctx *c, const float *b, int64_t k, int64_t n, int64_t row, int6
 	return NULL;
 }
 
-/* Micro-batches of a step or of a batch of this program. */
-static int64_t micros(const Ctx *c)
-{
-	return c->kind == RT_TRAIN && c->program->microbatches > 1 ? c->program->microbatches : 1;
-}
-
 static int walk_task(Ctx *c, const RtSchedule *s, const RtTask *t)
 {
 	const RtActor *a = &s->actor[t->actor];
-	int code = 0, micro = micros(c) > 1 ? t->micro : -1;
+	int64_t micros = rt_micros(c, c->kind);
 	c->micro = t->micro >= 0 ? t->micro : c->micro;
+	c->piece = c->runs[c->kind] * micros + c->micro;
 	c->id = a->id;
 	c->changed += a->updates;
+	int code = c->queues ? rt_queues_before(c, a) : 0;
 	for (int i = a->from; i < a->to && !code; i++)
-		code = walk_segment(c, &s->segment[i], micro);
+		code = walk_segment(c, &s->segment[i], micros > 1 ? t->micro : -1);
+	if (!code && c->queues)
+		rt_queues_after(c, a);
 	return code;
 }
 
@@ -90,9 +96,12 @@ int rt_do(Ctx *c, RtProgramKind kind)
 	c->changed += kind == RT_TRAIN || kind != c->kind;
 	c->kind = kind;
 	c->begun = true;
-	int code = walk(c, s);
+	int code = rt_queues_begin(c, kind);
+	if (!code)
+		code = walk(c, s);
 	if (code == RT_NUMERIC)
 		rt_lane_drain(c);       /* all ranks stop here, and will synchronize again */
+	c->runs[kind]++;
 	c->changed += kind == RT_TRAIN;
 	return code;
 }

@@ -50,6 +50,12 @@ double rt_seconds(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+size_t rt_slab_bytes(const Ctx *c)
+{
+	const RtRole *r = c->program->role ? c->program->role[c->role] : NULL;
+	return r && r->slab_bytes ? r->slab_bytes : c->program->slab_bytes;
+}
+
 /* ---- types and tensors ---- */
 
 size_t rt_width(RtType t)

@@ -8,6 +8,10 @@
  * channel have the same jobs, in the same order. */
 enum { RT_LATER = -1 };
 struct RtJob;
+struct RtEnd;
+struct RtBell;
+/* What a thread sleeps for: for peers in a job, in a queue; 0: for this rank only. */
+enum { RT_FOR_JOB = 1, RT_FOR_QUEUE = 2, RT_FOR_OWN = 4 };
 typedef struct RtComm {
 	const char *name;
 	void (*publish)(Ctx *, struct RtJob *);           /* its operands are ready */
@@ -19,6 +23,17 @@ typedef struct RtComm {
 	double (*waited)(const Ctx *, int rank);          /* seconds that a rank has waited for others; NULL: unknown */
 	bool (*theirs)(const Ctx *, const void *);        /* a peer's memory is mapped at this address; NULL: none is */
 	size_t (*room)(const Ctx *);                      /* bytes of message buffers, which no plan counts; NULL: 0 */
+	struct RtBell *bell;                              /* of this rank: peers and the walk ring it */
+	int (*rest)(Ctx *, uint32_t rung, int what, int turn);    /* until the bell is no longer `rung`, or for a while;
+	                                                   * turn: rests since something advanced.  0, or an exit
+	                                                   * status */
+	/* ends of queues; open and close may be NULL; without advance, the transport has no queues */
+	int (*end_open)(Ctx *, struct RtEnd *);
+	void (*end_close)(Ctx *, struct RtEnd *);
+	void (*end_publish)(Ctx *, struct RtEnd *);       /* the walk has made a piece; NULL: the courier looks */
+	int (*end_advance)(Ctx *, struct RtEnd *, uint64_t k);    /* 0 when piece k is complete, RT_LATER, or an exit
+	                                                   * status */
+	void (*waits)(Ctx *, const struct RtEnd *);       /* the walk waits for an end; NULL: no longer */
 	size_t taken;                                     /* bytes that the message library took at the start */
 	void *state;
 } RtComm;
@@ -98,7 +113,44 @@ void rt_bucket_put(const Ctx *, const RtJob *, size_t lo, size_t hi, const unsig
 const void *rt_bucket_get(const Ctx *, const RtJob *, size_t lo, size_t hi, unsigned char *room);
 bool rt_bucket_in_one(const Ctx *, const RtJob *, size_t lo, size_t hi, unsigned char **y);
 
+/* queue.c: an end of a queue.  Pieces are counted over all runs. */
+typedef struct RtEnd {
+	const RtQueue *queue;
+	RtProgramKind kind;
+	int per, *order;                /* pieces of a run, and the micro-batch of each */
+	_Atomic uint64_t made;          /* pieces that the walk has published, or given back */
+	_Atomic uint64_t done;          /* pieces that no peer reads any more, or that have arrived */
+	_Atomic uint64_t begun;         /* pieces of the runs that have begun */
+	uint64_t seen;                  /* receives: pieces that the walk has waited for */
+	int *peer, npeer;               /* ranks that take from this one, or that it takes from, without itself */
+	bool self;                      /* this rank is one of them */
+	struct RtEnd *other;            /* with self: the other end of the queue */
+	double *from, *to;              /* by copy: when its last piece was transferred */
+	void *state;                    /* of the transport */
+} RtEnd;
+int64_t rt_micros(const Ctx *, RtProgramKind);                           /* of a run */
+int64_t rt_end_piece(const Ctx *, const RtEnd *, uint64_t k);            /* the piece that the k-th one is */
+bool rt_end_waits(const RtEnd *);                                        /* for a peer */
+int  rt_queues_open(Ctx *);                                              /* before the lane */
+void rt_queues_close(Ctx *);
+RtEnd *rt_queues_ends(const Ctx *, int *n);                              /* of the program that runs */
+int  rt_queues_poll(Ctx *);                                              /* 0: a piece was completed; RT_LATER; an exit
+                                                                          * status */
+bool rt_queues_wait(const Ctx *);                                        /* an end waits for a peer */
+void rt_queues_threaded(Ctx *, bool);                                    /* the lane has a thread */
+void rt_queues_fail(Ctx *, int code);                                    /* it has failed */
+int  rt_queues_before(Ctx *, const RtActor *);                           /* waits for pieces and for room */
+void rt_queues_after(Ctx *, const RtActor *);                            /* publishes and gives back */
+int  rt_queues_drain(Ctx *);                                             /* until all published pieces are gone */
+int  rt_queues_begin(Ctx *, RtProgramKind);                              /* the next run of a program */
+
 /* lane.c */
+bool rt_lane_threaded(const Ctx *);
+void rt_lane_want(Ctx *, bool);                                          /* the walk waits for the thread */
+void rt_lane_ring(Ctx *);                                                /* wakes the thread up */
+void rt_lane_lock(Ctx *), rt_lane_unlock(Ctx *);                         /* the thread pauses */
+int  rt_lane_turn(Ctx *, int turn);                                      /* without a thread: 0 if something advanced;
+                                                                          * RT_LATER after a rest; an exit status */
 bool rt_lane_wanted(const Ctx *);                                        /* someone waits for what this thread does */
 int  rt_lane_drain(Ctx *);                                               /* finishes all that was started */
 int  rt_lane_poll(Ctx *);                                                /* between actions */

@@ -46,7 +46,8 @@ typedef struct Shared {
 typedef struct Pulse {
 	_Atomic uint64_t beat;          /* time of the last one */
 	_Atomic uint64_t waited;        /* nanoseconds that this rank has waited for others */
-	char rest[LINE - 2 * sizeof(uint64_t)];
+	RtBell bell;
+	char rest[LINE - 2 * sizeof(uint64_t) - sizeof(RtBell)];
 } Pulse;
 
 /* The progress of a rank on a channel: the number of buckets whose operands others may read and whose results others
@@ -69,6 +70,7 @@ typedef struct Local {
 	int spins;
 	double patience;                /* seconds */
 	_Atomic uint64_t came;          /* when the last rank that the lane waited for was ready */
+	struct Doubt { int rank; uint64_t beat; double looked, unchanged; } doubt;      /* of the thread that rests */
 	_Alignas(LINE) unsigned char few[FEW];
 } Local;
 
@@ -112,7 +114,7 @@ static void beat(void *arg)
 }
 
 /* Of the ranks that are waited for, the one with the oldest pulse, and for how long it has not changed. */
-typedef struct Doubt { int rank; uint64_t beat; double looked, unchanged; } Doubt;
+typedef struct Doubt Doubt;
 
 /* Several ranks may detect it: one reports it, and its exit ends all. */
 static _Noreturn void lost(const Ctx *c, int rank)
@@ -183,10 +185,25 @@ static void say(Signal *s, _Atomic uint32_t *what, uint32_t value)
 		futex_wake(what);
 }
 
+/* To the other ranks of a job: to those that wait for this counter, and to those whose courier sleeps. */
+static void say_all(const Ctx *c, const RtJob *j, Signal *s, _Atomic uint32_t *what, uint32_t value)
+{
+	const Local *l = c->comm->state;
+	say(s, what, value);
+	for (int m = 0; m < j->n; m++) {
+		const RtRoute *r = &c->route[j->move[m]];
+		if (m && r->npeer == c->route[j->move[0]].npeer)
+			continue;               /* the same ranks, unless shards are empty */
+		for (int i = 0; i < r->npeer; i++)
+			if (r->peer[i] != c->rank)
+				rt_ring(&l->pulse[r->peer[i]].bell, RT_FOR_JOB);
+	}
+}
+
 static void say_through(const Ctx *c, const RtJob *j)
 {
 	Signal *s = signal_of(c, j, c->rank);
-	say(s, &s->through, j->number + 1);
+	say_all(c, j, s, &s->through, j->number + 1);
 }
 
 static bool is_at(_Atomic uint32_t *what, uint32_t want)
@@ -194,14 +211,13 @@ static bool is_at(_Atomic uint32_t *what, uint32_t want)
 	return (int32_t)(atomic_load(what) - want) >= 0;
 }
 
-/* Waits until a counter of a rank reaches `want`.  The thread of the lane does not spin: it leaves the processor to the
- * walk.  Its waiting time counts only if the walk waits for it. */
+/* The walk waits until a counter of a rank reaches `want`. */
 static void await(const Ctx *c, int rank, Signal *s, _Atomic uint32_t *what, uint32_t want)
 {
-	Local *l = c->comm->state;
+	const Local *l = c->comm->state;
 	uint32_t now;
 	uint64_t since = nanoseconds();
-	for (int i = 0; i < l->spins && !c->aside; i++) {
+	for (int i = 0; i < l->spins; i++) {
 		if (is_at(what, want))
 			return;
 		rt_breathe();
@@ -210,10 +226,7 @@ static void await(const Ctx *c, int rank, Signal *s, _Atomic uint32_t *what, uin
 	for (Doubt d = { 0 }; (int32_t)((now = atomic_load(what)) - want) < 0; doubt(c, &d, rank, rank))
 		futex_wait(what, now, rt_pulse_tick(l->patience));
 	atomic_fetch_sub(&s->asleep, 1);
-	if (c->aside)
-		atomic_store(&l->came, atomic_load(&s->when));
-	else
-		has_waited(c, since, atomic_load(&s->when));
+	has_waited(c, since, atomic_load(&s->when));
 }
 
 static void late(Ctx *c, double since)
@@ -225,18 +238,26 @@ static void late(Ctx *c, double since)
 /* True if all ranks that take part are ready for the job, or have completed it; wait: until they are. */
 static bool all_are(const Ctx *c, const RtJob *j, bool ready, bool wait)
 {
+	Local *l = c->comm->state;
+	uint64_t last = 0, when;
 	for (int m = 0; m < j->n; m++) {                /* values may differ in their peers where shards are empty */
 		const RtRoute *r = &c->route[j->move[m]];
 		for (int i = 0; i < r->npeer; i++) {
 			Signal *s = signal_of(c, j, r->peer[i]);
 			_Atomic uint32_t *what = ready ? &s->ready : &s->through;
-			if (r->peer[i] == c->rank || is_at(what, j->number + 1))
+			if (r->peer[i] == c->rank)
 				continue;
-			if (!wait)
-				return false;
-			await(c, r->peer[i], s, what, j->number + 1);
+			if (!is_at(what, j->number + 1)) {
+				if (!wait)
+					return false;
+				await(c, r->peer[i], s, what, j->number + 1);
+			}
+			when = atomic_load(&s->when);
+			last = when > last ? when : last;
 		}
 	}
+	if (c->aside)
+		atomic_store(&l->came, last);
 	return true;
 }
 
@@ -365,7 +386,7 @@ static void publish(Ctx *c, RtJob *j)
 {
 	Signal *s = signal_of(c, j, c->rank);
 	j->number = atomic_load(&s->ready);
-	say(s, &s->ready, j->number + 1);
+	say_all(c, j, s, &s->ready, j->number + 1);
 }
 
 static int advance(Ctx *c, RtJob *j, bool wait)
@@ -386,6 +407,95 @@ static int advance(Ctx *c, RtJob *j, bool wait)
 static void release(Ctx *c, const RtJob *j)
 {
 	all_through(c, j, true);
+}
+
+/* Sleeps until the bell rings.  The courier does not spin: it leaves the processor to the walk. */
+static int rest(Ctx *c, uint32_t rung, int what, int turn)
+{
+	Local *l = c->comm->state;
+	RtBell *b = c->comm->bell;
+	for (int i = 0; i < l->spins && !c->aside; i++) {
+		if (atomic_load(&b->rings) != rung)
+			return 0;
+		rt_breathe();
+	}
+	if (!turn)
+		l->doubt = (Doubt){ 0 };
+	atomic_store(&b->asleep, (uint32_t)(what | RT_FOR_OWN));
+	if (atomic_load(&b->rings) == rung)
+		futex_wait(&b->rings, rung, what ? rt_pulse_tick(l->patience) : 3600);
+	atomic_store(&b->asleep, 0);
+	if (what)
+		doubt(c, &l->doubt, 0, c->nrank - 1);
+	return 0;
+}
+
+/* ---- queues ----
+ *
+ * A sender counts the pieces that are ready, a receiver those that it is through with.  The receiver copies from the
+ * windows of the senders:
+ *
+ *             rank 0 (sends)         rank 1 (receives)
+ *   x         piece 3 | piece 4      y   piece 3 | -
+ *   ready     5                      through   4       rank 0 may overwrite piece 3, rank 1 takes piece 4
+ */
+static Signal *signal_on(const Ctx *c, const RtEnd *e, int rank)
+{
+	const Local *l = c->comm->state;
+	return &l->signal[(size_t)e->queue->channel * (size_t)c->nrank + (size_t)rank];
+}
+
+static void say_peers(const Ctx *c, const RtEnd *e, Signal *s, _Atomic uint32_t *what, uint64_t value)
+{
+	const Local *l = c->comm->state;
+	say(s, what, (uint32_t)value);
+	for (int i = 0; i < e->npeer; i++)
+		rt_ring(&l->pulse[e->peer[i]].bell, RT_FOR_QUEUE);
+}
+
+static void end_publish(Ctx *c, RtEnd *e)
+{
+	Signal *s = signal_on(c, e, c->rank);
+	say_peers(c, e, s, &s->ready, atomic_load(&e->made));
+}
+
+/* The operand of a transfer in the window of a sender. */
+typedef struct Piece { const Ctx *c; int64_t offset; } Piece;
+
+static const void *piece_of(void *arg, int rank)
+{
+	const Piece *p = arg;
+	const Local *l = p->c->comm->state;
+	return l->window + (size_t)rank * l->stride + p->offset;
+}
+
+static int end_advance(Ctx *c, RtEnd *e, uint64_t k)
+{
+	Local *l = c->comm->state;
+	const RtQueue *q = e->queue;
+	uint64_t last = 0;
+	for (int i = 0; i < e->npeer; i++) {
+		Signal *s = signal_on(c, e, e->peer[i]);
+		if (!is_at(q->sends ? &s->through : &s->ready, (uint32_t)k + 1))
+			return RT_LATER;
+		uint64_t when = atomic_load(&s->when);
+		last = when > last ? when : last;
+	}
+	atomic_store(&l->came, last);
+	if (q->sends)
+		return 0;
+	int64_t piece = rt_end_piece(c, e, k);
+	for (int i = 0; i < q->n; i++) {
+		int v = q->to[i];
+		bool window = v < c->program->nkept ? c->program->kept[v].t.window
+			: c->program->value[v - c->program->nkept].window;
+		rt_route_take(c, &c->route[q->move[i]],
+			(window ? c->window : c->slab) + rt_offset(c->program, v, piece), piece_of,
+			&(Piece){ c, rt_offset(c->program, q->from[i], piece) });
+	}
+	Signal *s = signal_on(c, e, c->rank);
+	say_peers(c, e, s, &s->through, k + 1);
+	return 0;
 }
 
 void *rt_shared(const Ctx *c, size_t *bytes)
@@ -488,7 +598,8 @@ static int child(const RtProgram *p, Local *l, int rank, pid_t parent, int (*bod
 	rt_signals(ask_once);
 	rt_on(SIGINT, SIG_IGN);         /* the parent gets it and counts it once */
 	RtComm comm = { .name = "local", .publish = publish, .advance = advance, .release = release, .late = late,
-		.barrier = barrier, .waited = waited, .theirs = theirs, .state = l };
+		.barrier = barrier, .waited = waited, .theirs = theirs, .bell = &l->pulse[rank].bell, .rest = rest,
+		.end_publish = end_publish, .end_advance = end_advance, .state = l };
 	Ctx c = { .program = p, .role = p->role_of ? p->role_of[rank] : 0, .rank = rank, .nrank = p->nrank,
 		.comm = &comm, .seed = p->seed, .here = p->nrank, .first_here = !rank };
 	c.bound = bind_rank(rank, p->nrank);

@@ -226,7 +226,9 @@ int rt_run(const RtProgram *p, int (*body)(Ctx *, void *), void *arg)
 		rt_signals(ask);
 		m.rank = rank;
 		RtComm comm = { .name = "mpi", .publish = publish, .advance = rt_mpi_advance, .barrier = barrier,
-			.room = rt_mpi_room, .state = &m };
+			.room = rt_mpi_room, .bell = &m.bell, .rest = rt_mpi_rest,
+			.end_open = rt_mpi_end_open, .end_close = rt_mpi_end_close, .end_advance = rt_mpi_end_advance,
+			.state = &m };
 		Ctx c = { .program = p, .role = p->role_of ? p->role_of[rank] : 0, .rank = rank, .nrank = size,
 			.comm = &comm, .seed = p->seed, .here = near, .first_here = first, .bound = bound };
 		code = one_rank(&c, &m, body, arg);

@@ -32,7 +32,7 @@ struct RtLoader {
 	pthread_t thread;
 	bool running, stop;
 	int64_t first;                  /* evaluation: the first held-out sample of this batch */
-	int64_t next;                   /* the load that the thread fills next */
+	int64_t next, due;              /* the loads that the thread fills, and that the walk takes next */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 };
@@ -229,7 +229,7 @@ int rt_data_go_on(Ctx *c, int64_t step)
 	RtLoader *d = c->data;
 	if (!d || !d->memory || d->running)
 		return 0;
-	d->next = step * micros(c->program);
+	d->next = d->due = step * micros(c->program);
 	d->buffer[0].full = d->buffer[1].full = d->stop = false;
 	pthread_attr_t attr;
 	pthread_attr_init(&attr);
@@ -411,6 +411,8 @@ int rt_load(Ctx *c)
 	int64_t load = c->step * micros(c->program) + c->micro;
 	if (!d || c->kind == RT_INFER)
 		return 0;               /* the caller has written the inputs */
+	if (d->running && c->kind == RT_TRAIN && load != d->due)
+		rt_data_pause(c);       /* micro-batches in another order than ascending are not read ahead */
 	bool ahead = d->running && c->kind == RT_TRAIN;
 	Buffer *b = ahead ? wait_for(d, load) : &d->buffer[0];
 	size_t at = 0;
@@ -435,6 +437,7 @@ int rt_load(Ctx *c)
 	}
 	if (ahead)
 		give_back(d, b);
+	d->due = load + 1;
 	return code;
 }
 

@@ -60,6 +60,7 @@ static int load(Ctx *c, const Set *s, int64_t first)
 	const RtIo *p = &c->program->io[RT_INFER];
 	Wrong w = { 0 };
 	int code = 0;
+	c->piece = c->runs[RT_INFER];   /* of the next run */
 	for (int i = 0; i < p->ninput && !code; i++) {
 		const RtInput *in = &p->input[i];
 		size_t bytes = rt_bytes(c, &in->t);

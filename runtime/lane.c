@@ -9,13 +9,15 @@
  * deadlock: consider the first bucket of that list that any rank waits in; all ranks that take part in it have started
  * it, or have nothing before it to wait for.
  *
- * A separate thread does the work.  It sleeps until peers are ready, even if it shares the processor of the walk.
- * Without a thread, the walk polls after every action and does not wait before the finish. */
+ * A separate thread, the courier, does the work, and that of the ends of queues (queue.c).  It waits for nothing in
+ * particular: it tries the first bucket and all ends in turn, and sleeps when none can advance, until a peer or the
+ * walk rings its bell.  Without a thread, the walk polls after every action, and does the same where it waits. */
 #include "comm.h"
 #include "wait.h"
 
 #include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +32,7 @@ typedef struct RtLane {
 	_Atomic bool wanted;            /* the walk waits */
 	_Atomic int code;               /* of the first that failed */
 	bool threaded;
-	_Atomic bool stop;
+	_Atomic bool stop, busy;        /* busy: the thread, or the walk instead, is at work */
 	pthread_t thread;
 	Ctx own;                        /* of the thread */
 	void *room;
@@ -76,26 +78,85 @@ static int advance(Ctx *c, RtLane *l, bool wait)
 	return code;
 }
 
+/* Everything in flight, once: 0 if something advanced, RT_LATER, or an exit status. */
+static int pass(Ctx *c, RtLane *l)
+{
+	int code = RT_LATER;
+	if (l && atomic_load(&l->started) != atomic_load(&l->done))
+		code = advance(c, l, false);
+	int now = code > 0 || !c->queues ? RT_LATER : rt_queues_poll(c);
+	return code > 0 ? code : now == RT_LATER ? code : now;
+}
+
 static void *drive(void *arg)
 {
 	RtLane *l = arg;
+	Ctx *c = &l->own;
 	rt_touch_stack();
-	for (;;) {
-		uint32_t n = atomic_load(&l->started);
+	for (int turn = 0;; turn++) {
+		uint32_t rung = atomic_load(&c->comm->bell->rings);
 		if (atomic_load(&l->stop))
 			return NULL;
-		if (n == atomic_load(&l->done)) {
-			wait_change(l, &l->started, n, 0);
-			continue;
-		}
+		bool any = atomic_load(&l->started) != atomic_load(&l->done);
 		const RtJob *j = &l->job[atomic_load(&l->done) % FLIGHT];
-		l->own.step = j->step;          /* for messages */
-		l->own.at = j->at;
-		l->own.id = j->id;
-		l->own.values = j->values;
-		if (advance(&l->own, l, true))
+		if (any) {                      /* for messages */
+			c->step = j->step;
+			c->at = j->at;
+			c->id = j->id;
+			c->values = j->values;
+		}
+		rt_lane_lock(c);
+		int code = pass(c, l), n = 0;
+		rt_queues_ends(c, &n);
+		rt_lane_unlock(c);
+		turn = code ? turn : -1;
+		if (code == RT_LATER)
+			code = c->comm->rest(c, rung, (any ? RT_FOR_JOB : 0) | (n ? RT_FOR_QUEUE : 0), turn);
+		if (code > 0) {
+			atomic_store(&l->code, code);
+			changed(l, &l->done);
+			rt_queues_fail(c, code);
 			return NULL;
+		}
 	}
+}
+
+bool rt_lane_threaded(const Ctx *c)
+{
+	return c->lane && c->lane->threaded;
+}
+
+void rt_lane_want(Ctx *c, bool wants)
+{
+	if (c->lane)
+		atomic_store(&c->lane->wanted, wants);
+}
+
+void rt_lane_ring(Ctx *c)
+{
+	if (rt_lane_threaded(c))
+		rt_ring(c->comm->bell, ~0u);
+}
+
+void rt_lane_lock(Ctx *c)
+{
+	while (rt_lane_threaded(c) && atomic_exchange(&c->lane->busy, true))
+		sched_yield();
+}
+
+void rt_lane_unlock(Ctx *c)
+{
+	if (c->lane)
+		atomic_store(&c->lane->busy, false);
+}
+
+int rt_lane_turn(Ctx *c, int turn)
+{
+	uint32_t rung = atomic_load(&c->comm->bell->rings);
+	int code = pass(c, c->lane), failed = 0;
+	if (code == RT_LATER)
+		failed = c->comm->rest(c, rung, RT_FOR_JOB | RT_FOR_QUEUE, turn);
+	return failed ? failed : code;
 }
 
 bool rt_lane_wanted(const Ctx *c)
@@ -115,10 +176,13 @@ static int reach(Ctx *c, RtLane *l, uint32_t k)
 {
 	double since = rt_seconds();
 	bool waited = false;
-	while (!atomic_load(&l->code) && !before(k, atomic_load(&l->done))) {
+	for (int turn = 0; !atomic_load(&l->code) && !before(k, atomic_load(&l->done)); turn++) {
 		uint32_t now = atomic_load(&l->done);
 		if (!l->threaded) {
-			advance(c, l, true);
+			int code = rt_lane_turn(c, turn);
+			if (code > 0)
+				return code;
+			turn = code ? turn : -1;
 			continue;
 		}
 		waited = true;
@@ -162,6 +226,8 @@ int rt_lane_poll(Ctx *c)
 	int code = 0;
 	while (l && !l->threaded && atomic_load(&l->started) != atomic_load(&l->done) && !code)
 		code = advance(c, l, false);
+	if (code <= 0 && c->queues && !rt_lane_threaded(c))
+		code = rt_queues_poll(c);
 	return code == RT_LATER ? 0 : code;
 }
 
@@ -189,7 +255,7 @@ int rt_moves_start(Ctx *c, int n, const int *move, void *const *y, const void *c
 	j->values = c->values;
 	c->comm->publish(c, j);
 	atomic_store(&l->started, k + 1);
-	changed(l, &l->started);
+	rt_lane_ring(c);
 	return 0;
 }
 
@@ -203,6 +269,20 @@ int rt_moves_finish(Ctx *c, const void *y)
 	return 0;                               /* an earlier start has finished it */
 }
 
+/* Without a thread for queues: peers may wait for what this rank takes from a queue. */
+static int at_once(Ctx *c, RtJob *j)
+{
+	for (int turn = 0;; turn++) {
+		uint32_t rung = atomic_load(&c->comm->bell->rings);
+		int code = c->comm->advance(c, j, false), now = code == RT_LATER ? rt_queues_poll(c) : RT_LATER;
+		turn = now ? turn : -1;
+		if (code == RT_LATER && now == RT_LATER)
+			now = c->comm->rest(c, rung, RT_FOR_JOB | RT_FOR_QUEUE, turn);
+		if (code != RT_LATER || now > 0)
+			return now > 0 ? now : code;
+	}
+}
+
 /* Done by the walk, with all its threads, after the earlier buckets are completed. */
 int rt_moves(Ctx *c, int n, const int *move, void *const *y, const void *const *x)
 {
@@ -213,7 +293,7 @@ int rt_moves(Ctx *c, int n, const int *move, void *const *y, const void *const *
 	if (code)
 		return code;
 	c->comm->publish(c, &j);
-	code = c->comm->advance(c, &j, true);
+	code = c->queues && !rt_lane_threaded(c) ? at_once(c, &j) : c->comm->advance(c, &j, true);
 	if (!code && c->comm->release)
 		c->comm->release(c, &j);
 	return code;
@@ -232,6 +312,9 @@ int rt_lane_open(Ctx *c)
 {
 	/* of which move takes less */
 	size_t most = (size_t)c->program->most + 1, each = most * 3 * sizeof(void *);
+	int code = c->nrank < 2 ? 0 : rt_queues_open(c);
+	if (code)
+		return code;
 	if (c->nrank < 2 || c->device || asked_for("none"))          /* a device orders transfers by its stream */
 		return 0;
 	RtLane *l = calloc(1, sizeof *l);
@@ -251,14 +334,19 @@ int rt_lane_open(Ctx *c)
 	l->own.nthread = 1;
 	l->own.aside = true;
 	l->own.lane = l;
+	c->lane = l;
 	if (!asked_for("walk")) {
 		pthread_attr_t attr;
 		pthread_attr_init(&attr);
 		pthread_attr_setstacksize(&attr, STACK);
-		l->threaded = !pthread_create(&l->thread, &attr, drive, l);
+		l->threaded = true;             /* the thread reads it, so it is written before */
+		rt_queues_threaded(c, true);
+		if (pthread_create(&l->thread, &attr, drive, l)) {
+			l->threaded = false;
+			rt_queues_threaded(c, false);
+		}
 		pthread_attr_destroy(&attr);
 	}
-	c->lane = l;
 	return 0;
 }
 
@@ -266,15 +354,18 @@ int rt_lane_open(Ctx *c)
 void rt_lane_close(Ctx *c, bool failed)
 {
 	RtLane *l = c->lane;
-	c->lane = NULL;
-	if (!l)
+	if (!l) {
+		rt_queues_close(c);
 		return;
+	}
 	atomic_store(&l->stop, true);
-	rt_futex(&l->started, FUTEX_WAKE, INT_MAX);
+	rt_lane_ring(c);
+	c->lane = NULL;
 	if (l->threaded && failed)
 		return;
 	if (l->threaded)
 		pthread_join(l->thread, NULL);
+	rt_queues_close(c);
 	free(l->room);
 	free(l);
 }

@@ -44,7 +44,7 @@ size_t rt_memory_planned(const Ctx *c, const RtReport *r)
 {
 	const RtProgram *p = c->program;
 	size_t threads = (size_t)c->nthread, lane = p->nrank > 1 && !c->device;
-	return rt_round_up(p->slab_bytes, RT_PAGE) + rt_round_up(p->window_bytes, RT_PAGE) +
+	return rt_round_up(rt_slab_bytes(c), RT_PAGE) + rt_round_up(p->window_bytes, RT_PAGE) +
 		rt_round_up(p->work_shared, RT_PAGE) + threads * rt_round_up(p->work_each, RT_PAGE) +
 		rt_round_up(2 * rt_data_bytes(c), RT_PAGE) + (r->saves ? saver(p) : 0) + files(c, r) +
 		RT_BASE + (threads + lane) * RT_STACK + tables(p) + rt_round_up(rt_data_tables(c), RT_PAGE) +

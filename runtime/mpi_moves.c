@@ -40,7 +40,7 @@ static int no_memory(Ctx *c)
 	return rt_error(c, RT_MEMORY, "no memory for transfers");
 }
 
-static MPI_Request *next_request(Mpi *m, int whom)
+static MPI_Request *next_request(RtFlow *m, int whom)
 {
 	if (m->nrequest == m->room) {
 		int room = m->room ? 2 * m->room : 64;
@@ -58,11 +58,12 @@ static MPI_Request *next_request(Mpi *m, int whom)
 
 /* Messages with one tag between two ranks arrive in the order in which they were sent, and both ranks have the same
  * transfers of a channel in the same order: the tag tells channels apart, and messages need no numbers. */
-int rt_mpi_post(Ctx *c, Mpi *m, int tag, bool sends, const void *data, size_t bytes, int rank)
+static int send_or_receive(Ctx *c, RtFlow *f, int tag, bool sends, const void *data, size_t bytes, int rank)
 {
+	Mpi *m = c->comm->state;
 	for (size_t at = 0; at < bytes; at += MESSAGE) {
 		int n = (int)(bytes - at < MESSAGE ? bytes - at : MESSAGE);
-		MPI_Request *r = next_request(m, rank);
+		MPI_Request *r = next_request(f, rank);
 		if (!r)
 			return no_memory(c);
 		pthread_mutex_lock(&m->lock);
@@ -75,20 +76,27 @@ int rt_mpi_post(Ctx *c, Mpi *m, int tag, bool sends, const void *data, size_t by
 	return 0;
 }
 
-static int post(Ctx *c, Mpi *m, const RtJob *j, bool sends, const void *data, size_t bytes, int rank)
+int rt_mpi_post(Ctx *c, Mpi *m, int tag, bool sends, const void *data, size_t bytes, int rank)
 {
-	return rt_mpi_post(c, m, RT_MPI_AGREE + 1 + rt_bucket_channel(c, j), sends, data, bytes, rank);
+	return send_or_receive(c, &m->flow, tag, sends, data, bytes, rank);
+}
+
+static int post(Ctx *c, RtFlow *f, const RtJob *j, bool sends, const void *data, size_t bytes, int rank)
+{
+	return send_or_receive(c, f, RT_MPI_AGREE + 1 + rt_bucket_channel(c, j), sends, data, bytes, rank);
 }
 
 /* The number of incomplete messages.  They are tested one by one, to know which are complete. */
-static int pending(Mpi *m)
+static int pending(Mpi *m, RtFlow *f)
 {
 	int n = 0;
+	if (!f->nrequest)
+		return 0;
 	pthread_mutex_lock(&m->lock);
-	for (int i = 0, done = 0; i < m->nrequest; i++) {
-		if (m->request[i] != MPI_REQUEST_NULL)
-			MPI_Test(&m->request[i], &done, MPI_STATUS_IGNORE);
-		n += m->request[i] != MPI_REQUEST_NULL;
+	for (int i = 0, done = 0; i < f->nrequest; i++) {
+		if (f->request[i] != MPI_REQUEST_NULL)
+			MPI_Test(&f->request[i], &done, MPI_STATUS_IGNORE);
+		n += f->request[i] != MPI_REQUEST_NULL;
 	}
 	pthread_mutex_unlock(&m->lock);
 	return n;
@@ -131,11 +139,14 @@ int rt_mpi_pulse_open(Ctx *c, Mpi *m)
 {
 	size_t n = (size_t)c->nrank;
 	m->heard = calloc(n, sizeof *m->heard);
-	m->seen = calloc(n, sizeof *m->seen);
-	m->when = calloc(n, sizeof *m->when);
-	m->asked = calloc(n, sizeof *m->asked);
-	if (!m->heard || !m->seen || !m->when || !m->asked)
-		return no_memory(c);
+	for (int i = 0; i < 2; i++) {
+		RtAsking *a = &m->asking[i];
+		a->seen = calloc(n, sizeof *a->seen);
+		a->when = calloc(n, 2 * sizeof *a->when);
+		if (!m->heard || !a->seen || !a->when)
+			return no_memory(c);
+		a->asked = a->when + n;
+	}
 	MPI_Comm_dup(MPI_COMM_WORLD, &m->asks);
 	m->pulse = c->nrank > 1 ? rt_pulse_open(rt_pulse_tick(m->patience), answer, m) : NULL;
 	return c->nrank > 1 && !m->pulse ? no_memory(c) : 0;
@@ -145,51 +156,66 @@ void rt_mpi_pulse_close(Mpi *m)
 {
 	rt_pulse_close(m->pulse);
 	free((void *)m->heard);
-	free(m->seen);
-	free(m->when);
-	free(m->asked);
-}
-
-/* Seconds that this process has run; time while it was stopped does not count. */
-static double waiting(Mpi *m)
-{
-	double now = rt_seconds(), most = 2 * rt_pulse_tick(m->patience), passed = now - m->looked;
-	m->clock += passed < most ? passed : most;
-	m->looked = now;
-	return m->clock;
-}
-
-/* Starts the timeouts of the ranks that are waited for. */
-static void begin_waiting(Mpi *m)
-{
-	double now = waiting(m);
-	for (int i = 0; i < m->nrequest; i++) {
-		int r = m->whom[i];
-		m->when[r] = m->asked[r] = now;
-		m->seen[r] = atomic_load(&m->heard[r]);
+	for (int i = 0; i < 2; i++) {
+		free(m->asking[i].seen);
+		free(m->asking[i].when);
 	}
 }
 
-/* Asks ranks with incomplete messages whether they are alive; one that has not answered for too long is lost. */
-static int ask_all(Ctx *c, Mpi *m)
+/* Seconds that this process has run; time while it was stopped does not count. */
+static double waiting(const Mpi *m, RtAsking *a)
 {
-	double now = waiting(m);
-	for (int i = 0; i < m->nrequest; i++) {
-		int r = m->whom[i];
-		if (m->request[i] == MPI_REQUEST_NULL)
-			continue;
-		uint32_t heard = atomic_load(&m->heard[r]);
-		m->when[r] = heard != m->seen[r] ? now : m->when[r];
-		m->seen[r] = heard;
-		if (now - m->when[r] > m->patience)
-			return rt_error(c, RT_PEER, "rank %d has not answered for %.0f seconds: it is lost",
-				r, m->patience);
-		if (now - m->asked[r] > m->patience / 4) {
-			m->asked[r] = now;
-			pthread_mutex_lock(&m->lock);
-			say(m, r, ASK);
-			pthread_mutex_unlock(&m->lock);
-		}
+	double now = rt_seconds(), most = 2 * rt_pulse_tick(m->patience), passed = now - a->looked;
+	a->clock += passed < most ? passed : most;
+	a->looked = now;
+	return a->clock;
+}
+
+/* Calls `visit` for the ranks that a thread waits for: those of its incomplete messages, of the courier also in
+ * queues. */
+typedef int Visit(Ctx *, Mpi *, RtAsking *, int rank, double now);
+
+static int visit_flow(Ctx *c, Mpi *m, const RtFlow *f, Visit *visit, double now)
+{
+	int code = 0;
+	for (int i = 0; i < f->nrequest && !code; i++)
+		if (f->request[i] != MPI_REQUEST_NULL)
+			code = visit(c, m, &m->asking[c->aside], f->whom[i], now);
+	return code;
+}
+
+static int visit_all(Ctx *c, Mpi *m, bool buckets, bool queues, Visit *visit)
+{
+	double now = waiting(m, &m->asking[c->aside]);
+	int n = 0, code = buckets ? visit_flow(c, m, &m->flow, visit, now) : 0;
+	RtEnd *e = queues ? rt_queues_ends(c, &n) : NULL;
+	for (int i = 0; i < n && !code; i++)
+		code = visit_flow(c, m, e[i].state, visit, now);
+	return code;
+}
+
+/* Starts the timeout of a rank that is waited for. */
+static int begin_one(Ctx *c, Mpi *m, RtAsking *a, int r, double now)
+{
+	(void)c;
+	a->when[r] = a->asked[r] = now;
+	a->seen[r] = atomic_load(&m->heard[r]);
+	return 0;
+}
+
+/* Asks a rank whether it is alive; one that has not answered for too long is lost. */
+static int ask_one(Ctx *c, Mpi *m, RtAsking *a, int r, double now)
+{
+	uint32_t heard = atomic_load(&m->heard[r]);
+	a->when[r] = heard != a->seen[r] ? now : a->when[r];
+	a->seen[r] = heard;
+	if (now - a->when[r] > m->patience)
+		return rt_error(c, RT_PEER, "rank %d has not answered for %.0f seconds: it is lost", r, m->patience);
+	if (now - a->asked[r] > m->patience / 4) {
+		a->asked[r] = now;
+		pthread_mutex_lock(&m->lock);
+		say(m, r, ASK);
+		pthread_mutex_unlock(&m->lock);
 	}
 	return 0;
 }
@@ -199,7 +225,7 @@ static int ask_all(Ctx *c, Mpi *m)
  * lane while the walk does not wait for it. */
 int rt_mpi_passed(Ctx *c, Mpi *m, bool wait)
 {
-	for (int turn = 0, left, before = 0, code; (left = pending(m)) > 0; turn++) {
+	for (int turn = 0, left, before = 0, code; (left = pending(m, &m->flow)) > 0; turn++) {
 		if (!wait)
 			return RT_LATER;
 		if (turn < 100)
@@ -209,13 +235,35 @@ int rt_mpi_passed(Ctx *c, Mpi *m, bool wait)
 		else
 			usleep(50);
 		if (left != before)
-			begin_waiting(m);
+			visit_all(c, m, true, false, begin_one);
 		before = left;
-		if (turn % 100 == 0 && (code = ask_all(c, m)))
+		if (turn % 100 == 0 && (code = visit_all(c, m, true, false, ask_one)))
 			return code;
 	}
-	m->nrequest = 0;
+	m->flow.nrequest = 0;
 	return 0;
+}
+
+/* Messages make progress only while MPI is called: while any is incomplete, the courier sleeps for moments only. */
+int rt_mpi_rest(Ctx *c, uint32_t rung, int what, int turn)
+{
+	Mpi *m = c->comm->state;
+	if (!(what & RT_FOR_JOB) && !rt_queues_wait(c)) {
+		atomic_store(&m->bell.asleep, RT_FOR_OWN);
+		if (atomic_load(&m->bell.rings) == rung)
+			syscall(SYS_futex, &m->bell.rings, FUTEX_WAIT, rung, NULL, NULL, 0);
+		atomic_store(&m->bell.asleep, 0);
+		return 0;
+	}
+	if (turn < 100)
+		return 0;
+	if (turn < TURNS && rt_lane_wanted(c))
+		sched_yield();
+	else
+		usleep(50);
+	if (turn == 100)
+		visit_all(c, m, what & RT_FOR_JOB, true, begin_one);
+	return turn % 100 ? 0 : visit_all(c, m, what & RT_FOR_JOB, true, ask_one);
 }
 
 /* ---- lines ---- */
@@ -303,12 +351,21 @@ int rt_mpi_open(Ctx *c, Mpi *m)
 	return 0;
 }
 
-static void leave(unsigned char **at, size_t *have)
+static void leave(Mpi *m, unsigned char **at, size_t *have)
 {
 	if (*at)
 		munmap(*at, *have);
+	atomic_fetch_sub(&m->bytes, *have);
 	*at = NULL;
 	*have = 0;
+}
+
+static void close_flow(Mpi *m, RtFlow *f)
+{
+	leave(m, &f->out, &f->out_room);
+	leave(m, &f->in, &f->in_room);
+	free(f->request);
+	free(f->whom);
 }
 
 void rt_mpi_close(const Ctx *c, Mpi *m)
@@ -324,10 +381,7 @@ void rt_mpi_close(const Ctx *c, Mpi *m)
 		free(l->peer);
 	}
 	free(m->line);
-	leave(&m->out, &m->out_room);
-	leave(&m->in, &m->in_room);
-	free(m->request);
-	free(m->whom);
+	close_flow(m, &m->flow);
 }
 
 /* ---- transfers ---- */
@@ -337,20 +391,22 @@ static int room(Ctx *c, unsigned char **at, size_t *have, size_t want)
 {
 	if (want <= *have)
 		return 0;
-	leave(at, have);
+	Mpi *m = c->comm->state;
+	leave(m, at, have);
 	want = rt_round_up(want, RT_PAGE);
 	void *p = mmap(NULL, want, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (p == MAP_FAILED)
 		return no_memory(c);
 	*at = p;
 	*have = want;
+	atomic_fetch_add(&m->bytes, want);
 	return 0;
 }
 
 size_t rt_mpi_room(const Ctx *c)
 {
 	const Mpi *m = c->comm->state;
-	return m->out_room + m->in_room;
+	return atomic_load(&m->bytes);
 }
 
 static const void *own(void *arg, int rank)
@@ -359,14 +415,17 @@ static const void *own(void *arg, int rank)
 	return arg;
 }
 
+/* The transfer that is being received, the messages of its peers, and its operand on this rank. */
+typedef struct Taking { int rank; const Line *line; const unsigned char *const *from; const void *x; } Taking;
+
 static const void *source(void *arg, int rank)
 {
-	const Mpi *m = arg;
-	if (rank == m->rank)
-		return m->x;
-	for (int i = 0; i < m->now->npeer; i++)
-		if (m->now->peer[i].rank == rank)
-			return m->from[i];
+	const Taking *k = arg;
+	if (rank == k->rank)
+		return k->x;
+	for (int i = 0; i < k->line->npeer; i++)
+		if (k->line->peer[i].rank == rank)
+			return k->from[i];
 	return NULL;
 }
 
@@ -423,18 +482,24 @@ static size_t comes(const Mpi *m, int move, int rank)
 	return p ? rt_round_up(p->in, RT_LINE) : 0;
 }
 
-static int post_exchange(Ctx *c, Mpi *m, const RtJob *j)
+static int post_receives(Ctx *c, Mpi *m, RtFlow *f, const RtJob *j)
 {
-	int who[c->nrank], n = peers_of(m, j, who), code = room(c, &m->out, &m->out_room, all_bytes(m, j, true));
-	code = code ? code : room(c, &m->in, &m->in_room, all_bytes(m, j, false));
-	unsigned char *in = m->in, *out = m->out;
+	int who[c->nrank], n = peers_of(m, j, who), code = room(c, &f->in, &f->in_room, all_bytes(m, j, false));
+	unsigned char *in = f->in;
 	for (int k = 0; k < n && !code; k++) {
 		size_t bytes = 0;
 		for (int i = 0; i < j->n; i++)
 			bytes += comes(m, j->move[i], who[k]);
-		code = post(c, m, j, false, in, bytes, who[k]);
+		code = post(c, f, j, false, in, bytes, who[k]);
 		in += bytes;
 	}
+	return code;
+}
+
+static int post_sends(Ctx *c, Mpi *m, RtFlow *f, const RtJob *j)
+{
+	int who[c->nrank], n = peers_of(m, j, who), code = room(c, &f->out, &f->out_room, all_bytes(m, j, true));
+	unsigned char *out = f->out;
 	for (int k = 0; k < n && !code; k++) {
 		unsigned char *begin = out;
 		for (int i = 0; i < j->n; i++) {
@@ -444,42 +509,99 @@ static int post_exchange(Ctx *c, Mpi *m, const RtJob *j)
 			rt_route_take(c, &p->pack, out, own, (void *)(uintptr_t)j->x[i]);
 			out += rt_round_up(p->out, RT_LINE);
 		}
-		code = post(c, m, j, true, begin, (size_t)(out - begin), who[k]);
+		code = post(c, f, j, true, begin, (size_t)(out - begin), who[k]);
 	}
 	return code;
 }
 
-static void take_exchange(Ctx *c, Mpi *m, const RtJob *j)
+static void take_exchange(Ctx *c, const Mpi *m, const RtFlow *f, const RtJob *j)
 {
 	int who[c->nrank], n = peers_of(m, j, who);
-	const unsigned char *from[c->nrank], *of[c->nrank], *in = m->in;
+	const unsigned char *from[c->nrank], *of[c->nrank], *in = f->in;
 	for (int k = 0; k < n; k++) {
 		from[k] = in;
 		for (int i = 0; i < j->n; i++)
 			in += comes(m, j->move[i], who[k]);
 	}
-	m->from = of;
 	for (int i = 0; i < j->n; i++) {
-		m->now = &m->line[j->move[i]];
-		m->x = j->x[i];
+		Taking now = { .rank = m->rank, .line = &m->line[j->move[i]], .from = of, .x = j->x[i] };
 		for (int k = 0; k < n; k++)
 			if (peer_of(m, j->move[i], who[k]))
-				of[peer_of(m, j->move[i], who[k]) - m->now->peer] = from[k];
-		rt_route_take(c, &m->now->take, j->y[i], source, m);
+				of[peer_of(m, j->move[i], who[k]) - now.line->peer] = from[k];
+		rt_route_take(c, &now.line->take, j->y[i], source, &now);
 		for (int k = 0; k < n; k++)
 			from[k] += comes(m, j->move[i], who[k]);
 	}
-	m->from = NULL;
 }
 
 static int exchange(Ctx *c, Mpi *m, RtJob *j, bool wait)
 {
-	int code = j->phase ? 0 : post_exchange(c, m, j);
+	int code = j->phase ? 0 : post_receives(c, m, &m->flow, j);
+	if (!code && !j->phase)
+		code = post_sends(c, m, &m->flow, j);
 	j->phase = 1;
 	code = code ? code : rt_mpi_passed(c, m, wait);
 	if (!code)
-		take_exchange(c, m, j);
+		take_exchange(c, m, &m->flow, j);
 	return code;
+}
+
+/* ---- queues ----
+ *
+ * An end has one piece in flight, packed into buffers of its own.  A piece is complete when MPI has sent it, or when it
+ * has been unpacked. */
+int rt_mpi_end_open(Ctx *c, RtEnd *e)
+{
+	e->state = calloc(1, sizeof(RtFlow));
+	return e->state ? 0 : no_memory(c);
+}
+
+/* Receives that wait for pieces of a next step are cancelled. */
+void rt_mpi_end_close(Ctx *c, RtEnd *e)
+{
+	Mpi *m = c->comm->state;
+	RtFlow *f = e->state;
+	for (int i = 0; f && i < f->nrequest; i++)
+		if (f->request[i] != MPI_REQUEST_NULL) {
+			pthread_mutex_lock(&m->lock);
+			MPI_Cancel(&f->request[i]);
+			MPI_Wait(&f->request[i], MPI_STATUS_IGNORE);
+			pthread_mutex_unlock(&m->lock);
+		}
+	if (f)
+		close_flow(m, f);
+	free(f);
+}
+
+static void *address(const Ctx *c, int value, int64_t piece)
+{
+	const RtProgram *p = c->program;
+	bool window = value < p->nkept ? p->kept[value].t.window : p->value[value - p->nkept].window;
+	return (window ? c->window : c->slab) + rt_offset(p, value, piece);
+}
+
+int rt_mpi_end_advance(Ctx *c, RtEnd *e, uint64_t k)
+{
+	Mpi *m = c->comm->state;
+	RtFlow *f = e->state;
+	const RtQueue *q = e->queue;
+	int64_t piece = rt_end_piece(c, e, k);
+	void *y[q->n];
+	const void *x[q->n];
+	RtJob j = { .n = q->n, .move = (int *)q->move, .y = y, .x = x };
+	for (int i = 0; i < q->n; i++) {
+		y[i] = address(c, q->to[i], piece);
+		x[i] = address(c, q->from[i], piece);
+	}
+	int code = f->posted ? 0 : q->sends ? post_sends(c, m, f, &j) : post_receives(c, m, f, &j);
+	f->posted = true;
+	if (code || pending(m, f))
+		return code ? code : RT_LATER;
+	f->nrequest = 0;
+	f->posted = false;
+	if (!q->sends)
+		take_exchange(c, m, f, &j);
+	return 0;
 }
 
 /* A chunk of an all-reduce, and its received terms. */
@@ -504,7 +626,7 @@ static Chunk chunk_of(Ctx *c, Mpi *m, const RtJob *j)
 		.stride = rt_round_up(most / (size_t)r->nterm + RT_LINE, RT_LINE) };
 	if (all <= FEW)
 		k.stride = rt_round_up(all, RT_LINE);
-	k.in = m->in;
+	k.in = m->flow.in;
 	return k;
 }
 
@@ -514,15 +636,15 @@ static int sum_few(Ctx *c, Mpi *m, RtJob *j, size_t bytes, bool wait)
 	const RtRoute *r = &c->route[j->move[0]];
 	int code = 0;
 	if (!j->phase++) {
-		code = room(c, &m->out, &m->out_room, bytes);
-		code = code ? code : room(c, &m->in, &m->in_room, bytes * (size_t)r->nterm);
+		code = room(c, &m->flow.out, &m->flow.out_room, bytes);
+		code = code ? code : room(c, &m->flow.in, &m->flow.in_room, bytes * (size_t)r->nterm);
 		for (int i = 0; i < r->nterm && !code; i++)
 			if (i != r->me)
-				code = post(c, m, j, false, m->in + (size_t)i * bytes, bytes, r->term[i]);
-		const void *x = code ? NULL : rt_bucket_get(c, j, 0, bytes, m->out);
+				code = post(c, &m->flow, j, false, m->flow.in + (size_t)i * bytes, bytes, r->term[i]);
+		const void *x = code ? NULL : rt_bucket_get(c, j, 0, bytes, m->flow.out);
 		for (int i = 0; i < r->nterm && !code; i++)
 			if (i != r->me)
-				code = post(c, m, j, true, x, bytes, r->term[i]);
+				code = post(c, &m->flow, j, true, x, bytes, r->term[i]);
 	}
 	code = code ? code : rt_mpi_passed(c, m, wait);
 	if (!code) {
@@ -546,12 +668,12 @@ static int post_terms(Ctx *c, Mpi *m, const Chunk *k)
 	int me = k->r->me, code = 0;
 	for (int i = 0; i < k->r->nterm && !code; i++)
 		if (i != me)
-			code = post(c, m, k->j, false, k->in + (size_t)i * k->stride, share(k, me + 1) - share(k, me),
-				k->r->term[i]);
+			code = post(c, &m->flow, k->j, false, k->in + (size_t)i * k->stride,
+				share(k, me + 1) - share(k, me), k->r->term[i]);
 	for (int i = 0; i < k->r->nterm && !code; i++)
 		if (i != me)
-			code = post(c, m, k->j, true, rt_bucket_get(c, k->j, share(k, i), share(k, i + 1),
-				m->out + (size_t)i * k->stride), share(k, i + 1) - share(k, i), k->r->term[i]);
+			code = post(c, &m->flow, k->j, true, rt_bucket_get(c, k->j, share(k, i), share(k, i + 1),
+				m->flow.out + (size_t)i * k->stride), share(k, i + 1) - share(k, i), k->r->term[i]);
 	return code;
 }
 
@@ -566,22 +688,22 @@ static unsigned char *sum_at(Ctx *c, const Chunk *k, int i, unsigned char *room)
 static int post_sums(Ctx *c, Mpi *m, Chunk *k)
 {
 	int me = k->r->me, code = 0;
-	unsigned char *sum = sum_at(c, k, me, m->out);
+	unsigned char *sum = sum_at(c, k, me, m->flow.out);
 	rt_bucket_sum(c, k->j, share(k, me), share(k, me + 1), term, k, sum);
 	for (int i = 0; i < k->r->nterm && !code; i++)
 		if (i != me)
-			code = post(c, m, k->j, false, sum_at(c, k, i, m->in), share(k, i + 1) - share(k, i),
-				k->r->term[i]);
+			code = post(c, &m->flow, k->j, false, sum_at(c, k, i, m->flow.in),
+				share(k, i + 1) - share(k, i), k->r->term[i]);
 	for (int i = 0; i < k->r->nterm && !code; i++)
 		if (i != me)
-			code = post(c, m, k->j, true, sum, share(k, me + 1) - share(k, me), k->r->term[i]);
+			code = post(c, &m->flow, k->j, true, sum, share(k, me + 1) - share(k, me), k->r->term[i]);
 	return code;
 }
 
 static void put_sums(Ctx *c, Mpi *m, const Chunk *k)
 {
 	for (int i = 0; i < k->r->nterm; i++) {
-		unsigned char *room = i == k->r->me ? m->out : m->in, *at = sum_at(c, k, i, room);
+		unsigned char *room = i == k->r->me ? m->flow.out : m->flow.in, *at = sum_at(c, k, i, room);
 		if (at == room + (size_t)i * k->stride)
 			rt_bucket_put(c, k->j, share(k, i), share(k, i + 1), at);
 	}
@@ -590,8 +712,8 @@ static void put_sums(Ctx *c, Mpi *m, const Chunk *k)
 static int all_reduce(Ctx *c, Mpi *m, RtJob *j, size_t bytes, bool wait)
 {
 	Chunk k = chunk_of(c, m, j);
-	int code = room(c, &m->out, &m->out_room, k.stride * (size_t)k.r->nterm);
-	code = code ? code : room(c, &m->in, &m->in_room, k.stride * (size_t)k.r->nterm);
+	int code = room(c, &m->flow.out, &m->flow.out_room, k.stride * (size_t)k.r->nterm);
+	code = code ? code : room(c, &m->flow.in, &m->flow.in_room, k.stride * (size_t)k.r->nterm);
 	while (j->done < bytes && !code) {
 		k = chunk_of(c, m, j);
 		if (j->phase == 0) {

@@ -4,30 +4,41 @@
 #define MPI_MOVES_H
 
 #include "comm.h"
+#include "wait.h"
 
 #include <mpi.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
-typedef struct RtMpi {
-	struct Line *line;                /* by transfer */
+/* Messages in flight, with buffers of their own: of agreement and of buckets; of an end of a queue. */
+typedef struct RtFlow {
 	unsigned char *out, *in;
 	size_t out_room, in_room;
 	MPI_Request *request;
 	int *whom;                        /* by request: the other rank */
 	int nrequest, room;
-	const struct Line *now;           /* the transfer that is being received */
-	const unsigned char *const *from; /* by peer: its message */
-	const void *x;
+	bool posted;                      /* the messages of a piece */
+} RtFlow;
+
+/* What a thread that waits knows of other ranks: the answers that it has seen of each, when, and when it asked. */
+typedef struct RtAsking {
+	uint32_t *seen;
+	double *when, *asked;
+	double clock, looked;             /* seconds that this process ran while it waited; time of the last poll */
+} RtAsking;
+
+typedef struct RtMpi {
+	struct Line *line;                /* by transfer */
+	RtFlow flow;
+	_Atomic size_t bytes;             /* of the buffers of all flows */
 	int rank;
 	double patience;                  /* seconds */
 	pthread_mutex_t lock;             /* one thread at a time calls MPI */
 	RtPulse *pulse;
+	RtBell bell;
 	MPI_Comm asks;                    /* liveness messages have their own communicator */
 	_Atomic uint32_t *heard;          /* by rank: its answers */
-	uint32_t *seen;                   /* those that the waiting thread has seen, when, and when it asked */
-	double *when, *asked;
-	double clock, looked;             /* seconds that this process ran while it waited; time of the last poll */
+	RtAsking asking[2];               /* of the walk and of the courier */
 } RtMpi;
 
 int  rt_mpi_pulse_open(Ctx *, RtMpi *);         /* answers liveness requests from now on */
@@ -35,9 +46,13 @@ void rt_mpi_pulse_close(RtMpi *);
 enum { RT_MPI_AGREE };                          /* the tag by which ranks agree; those after it are of channels */
 int  rt_mpi_post(Ctx *, RtMpi *, int tag, bool sends, const void *data, size_t bytes, int rank);
 int  rt_mpi_passed(Ctx *, RtMpi *, bool wait);  /* 0: all posted messages are complete; RT_LATER; an exit status */
+int  rt_mpi_rest(Ctx *, uint32_t rung, int what, int turn);      /* as RtComm has it, as rt_mpi_advance */
 size_t rt_mpi_room(const Ctx *);                /* bytes of messages */
 int  rt_mpi_open(Ctx *, RtMpi *);               /* all routes */
 void rt_mpi_close(const Ctx *, RtMpi *);
-int  rt_mpi_advance(Ctx *, RtJob *, bool wait); /* a bucket of transfers, as RtComm has it */
+int  rt_mpi_advance(Ctx *, RtJob *, bool wait); /* a bucket of transfers */
+int  rt_mpi_end_open(Ctx *, RtEnd *);
+void rt_mpi_end_close(Ctx *, RtEnd *);
+int  rt_mpi_end_advance(Ctx *, RtEnd *, uint64_t k);
 
 #endif

@@ -21,7 +21,11 @@ typedef struct RtValue {
 	int form;                       /* 1 + index into the forms; 0: every rank holds `bytes` of it */
 	bool window;                    /* in the window, else in the slab */
 	int64_t offset, bytes;          /* bytes: of the largest shard */
+	/* 0: one.  Piece k of a run, a micro-batch, is k % copies places of `bytes`, rounded up to RT_PLACE, after the
+	 * offset */
+	int copies;
 } RtValue;
+enum { RT_PLACE = 64 };
 
 /* An action: a call over values. */
 typedef enum { RT_COMPUTE, RT_COLLECTIVE, RT_START, RT_FINISH, RT_LOAD, RT_SAVE } RtKind;
@@ -49,14 +53,29 @@ typedef struct RtActor {
 	int from, to;                   /* segments from .. to - 1 */
 	int id;                         /* of its first action */
 	bool updates;                   /* it changes kept values */
+	/* queues: whose next piece it waits for; whose next piece it makes, when there is room; whose oldest piece it
+	 * is the last to read */
+	const int *wait, *make, *give; int nwait, nmake, ngive;
 } RtActor;
 typedef struct RtTask { int actor, micro; } RtTask;     /* micro: the micro-batch; -1: once per step */
+
+/* An end of a queue: values that one stage sends to another, piece by piece, on a channel of their own.  By value: the
+ * transfer, and the numbers of the values that are sent and received. */
+typedef struct RtQueue {
+	const char *name;
+	bool sends;
+	int channel;
+	int copies;                     /* pieces that may be out, or that have arrived, at this end */
+	int n;
+	const int *move, *from, *to;
+} RtQueue;
 
 /* What a rank does in a step: its tasks, in order. */
 typedef struct RtSchedule {
 	const RtSegment *segment; int nsegment;
 	const RtActor *actor; int nactor;
 	const RtTask *task; int ntask;
+	const RtQueue *queue; int nqueue;
 } RtSchedule;
 
 /* The programs over one set of parameters: a training step, the loss of a batch, the outputs. */
@@ -64,6 +83,7 @@ typedef enum { RT_TRAIN, RT_EVAL, RT_INFER, RT_PROGRAMS } RtProgramKind;
 
 typedef struct RtRole {
 	const RtSchedule *schedule[RT_PROGRAMS];        /* NULL: there is no such program */
+	size_t slab_bytes;                              /* that its ranks need; 0: those of the program */
 } RtRole;
 
 /* A tensor, and the memory that holds this rank's shard of it. */
@@ -75,6 +95,7 @@ typedef struct RtTensor {
 	int form;                       /* 1 + index into the forms; 0: every rank holds the full tensor */
 	bool window;
 	int64_t offset;                 /* in the slab or the window */
+	int copies; int64_t place;      /* of an input or output that has pieces, as a value; bytes of a place */
 } RtTensor;
 
 /* A value that lives from step to step, and its initial value.  Parameters, frozen parameters and statistics are the

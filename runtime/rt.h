@@ -30,6 +30,7 @@ struct Ctx {
 	unsigned char *slab, *window;   /* on the device */
 	struct RtComm *comm;
 	struct RtLane *lane;            /* transfers in flight; lane.c.  NULL: a transfer is done when it is started */
+	struct RtQueues *queues;        /* between stages; queue.c.  NULL: none */
 	bool aside;                     /* this is the thread of the lane, not the walk */
 	bool bound;                     /* it has processors of its own */
 	size_t peak;                    /* memory measured so far, before files were closed; memory.c */
@@ -49,6 +50,8 @@ struct Ctx {
 	double loss;                    /* reported by the last step */
 	RtSums sums;                    /* reported by the last step or the last batch of an evaluation */
 	int64_t micro;                  /* the current micro-batch, from 0 */
+	int64_t runs[RT_PROGRAMS];      /* steps, batches and inferences of this process that have begun */
+	int64_t piece;                  /* the current micro-batch, counted over all runs of the program */
 	struct RtLoader *data;          /* data.c */
 	const void *const *given;       /* an array of samples per input, instead of the data set; NULL: none */
 	struct RtSaver *saver;          /* checkpoint.c */

@@ -14,6 +14,7 @@ static inline size_t rt_round_up(size_t n, size_t to)
 	return (n + to - 1) / to * to;
 }
 double rt_seconds(void);                                                /* monotonic */
+size_t rt_slab_bytes(const Ctx *);                                      /* of this rank */
 const char *rt_type_name(RtType);                                       /* "F32", as in safetensors */
 bool rt_is_float(RtType);
 size_t rt_logical_bytes(const RtTensor *);                              /* of the logical tensor, over all ranks */
@@ -26,6 +27,7 @@ int  rt_write_at(int fd, const void *, size_t bytes, uint64_t at);      /* 0 whe
 /* actor.c: walks a schedule.  0, or the exit status of the first action that failed. */
 int   rt_do(Ctx *, RtProgramKind);                                         /* one step, one batch, one inference */
 void *rt_value(const Ctx *, int value);                                  /* its address on this rank */
+int64_t rt_offset(const RtProgram *, int value, int64_t piece);         /* of a piece, in the slab or the window */
 
 /* slab.c, slab_cuda.c: memory of the device.  The host fills a value by rt_host and rt_put, and reads it by rt_view. */
 int   rt_device_open(Ctx *, unsigned char *window);     /* window: shared memory of this rank, or NULL */
@@ -168,10 +170,13 @@ bool rt_stops_now(uint32_t nth, bool says);                             /* the n
                                                                          * once; says: this process prints it */
 
 /* watch.c: called around every action; moved: a bucket was in flight between these times. */
+struct RtEnd;
 typedef struct RtWatch {
 	void (*before)(Ctx *);
 	int (*after)(Ctx *);
 	void (*moved)(Ctx *, double from, double to);
+	void (*waited)(Ctx *, const struct RtEnd *, double since);              /* the walk, for a queue */
+	void (*arrived)(Ctx *, const struct RtEnd *, uint64_t k);               /* a piece */
 } RtWatch;
 int  rt_watch_open(Ctx *, const char *trace, bool profile, bool check);
 int  rt_watch_close(Ctx *);

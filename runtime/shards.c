@@ -61,7 +61,7 @@ int64_t rt_origin(const Ctx *c, int form, int axis)
 
 void *rt_address(const Ctx *c, const RtTensor *t)
 {
-	return (t->window ? c->window : c->slab) + t->offset;
+	return (t->window ? c->window : c->slab) + t->offset + (t->copies > 1 ? c->piece % t->copies * t->place : 0);
 }
 
 RtValue rt_about(const Ctx *c, int value)

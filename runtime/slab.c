@@ -31,7 +31,7 @@ static unsigned char *map_aligned(size_t bytes)
 
 static size_t slab_bytes(const Ctx *c)
 {
-	return rt_round_up(c->program->slab_bytes, RT_PAGE);
+	return rt_round_up(rt_slab_bytes(c), RT_PAGE);
 }
 
 /* The table of packed weights: nothing is packed yet. */

@@ -37,7 +37,7 @@ int rt_device_open(Ctx *c, unsigned char *window)
 	    (code = rt_cuda(c, cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking), "creating a stream")) ||
 	    (code = rt_cuda(c, cudaLibraryLoadData(&d->library, rt_fatbin, NULL, NULL, 0, NULL, NULL, 0),
 	                    "loading the kernels")) ||
-	    (code = grab(c, &slab, c->program->slab_bytes, "allocating the slab")) ||
+	    (code = grab(c, &slab, rt_slab_bytes(c), "allocating the slab")) ||
 	    (code = grab(c, &device_window, c->program->window_bytes, "allocating the window")))
 		return code;
 	c->slab = slab;

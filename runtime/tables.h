@@ -28,6 +28,20 @@
 		.flops = flops_ \
 	}
 
+/* The tables of a program, by the beginning of their names; of a pipeline, with queues. */
+#define ROWS_OF(table) (int)(sizeof(table) / sizeof(table)[0])
+#define SCHEDULE(name) \
+	{ \
+		.segment = name, .nsegment = ROWS_OF(name), .actor = name##_actors, .nactor = ROWS_OF(name##_actors), \
+		.task = name##_tasks, .ntask = ROWS_OF(name##_tasks) \
+	}
+#define PIPELINE(name) \
+	{ \
+		.segment = name, .nsegment = ROWS_OF(name), .actor = name##_actors, .nactor = ROWS_OF(name##_actors), \
+		.task = name##_tasks, .ntask = ROWS_OF(name##_tasks), .queue = name##_queues, \
+		.nqueue = ROWS_OF(name##_queues) \
+	}
+
 /* buffers.c.  Name, type, offset and bytes of a value in the slab (S; F: of floats) or in the window (W), checked to
  * lie inside; C: with a form, by which ranks hold shards of unequal size. */
 #define INSIDE(at, size, area) ((at) + ASSURED((at) + (int64_t)(size) <= (int64_t)(area), #at))
@@ -45,6 +59,14 @@
 	{ \
 		.name = name_, .type = RT_##type_, .form = form_, .window = window_, \
 		.offset = INSIDE(at, size, (window_) ? WINDOW_BYTES : SLAB_BYTES), .bytes = size \
+	}
+/* R: in several copies, for pieces of a run. */
+#define R(name_, type_, window_, at, size, form_, copies_) \
+	{ \
+		.name = name_, .type = RT_##type_, .form = form_, .window = window_, \
+		.offset = INSIDE(at, (copies_) * (((int64_t)(size) + RT_PLACE - 1) / RT_PLACE * RT_PLACE), \
+			(window_) ? WINDOW_BYTES : SLAB_BYTES), \
+		.bytes = size, .copies = copies_ \
 	}
 /* What an axis of a mesh does with a tensor; CUT_REACH: overlapping ranges of an axis of len elements (FormReach). */
 #define CUT_B \
@@ -73,6 +95,13 @@
 	{ \
 		.name = name_, .type = RT_##type_, .naxis = naxis_, .dim = { __VA_ARGS__ }, .form = form_, \
 		.window = window_, .offset = at \
+	}
+
+/* The same in several copies, places of these bytes. */
+#define TENSOR_COPIES(copies_, place_, name_, type_, form_, window_, at, naxis_, ...) \
+	{ \
+		.name = name_, .type = RT_##type_, .naxis = naxis_, .dim = { __VA_ARGS__ }, .form = form_, \
+		.window = window_, .offset = at, .copies = copies_, .place = place_ \
 	}
 
 /* params.c.  Initial values. */

@@ -13,6 +13,17 @@ static inline void rt_futex(_Atomic uint32_t *at, int what, uint32_t value)
 	syscall(SYS_futex, at, what | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
 }
 
+/* A bell wakes up the thread of a rank that sleeps until something changes; the ranks of a machine share it.  asleep:
+ * what it sleeps for. */
+typedef struct RtBell { _Atomic uint32_t rings, asleep; } RtBell;
+
+static inline void rt_ring(RtBell *b, uint32_t what)
+{
+	atomic_fetch_add(&b->rings, 1);
+	if (atomic_load(&b->asleep) & what)
+		syscall(SYS_futex, &b->rings, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
 /* Between two polls of a spinning thread. */
 static inline void rt_breathe(void)
 {

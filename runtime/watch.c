@@ -123,7 +123,7 @@ int rt_watch_open(Ctx *c, const char *trace, bool profile, bool check)
 	if (!w)
 		return rt_error(c, RT_MEMORY, "no memory");
 	c->watch = &w->calls;
-	w->calls = (RtWatch){ before, after, moved };
+	w->calls = (RtWatch){ .before = before, .after = after, .moved = moved };
 	w->trace = trace;
 	w->check = check && finite_kept(c);
 	w->begin = rt_seconds();

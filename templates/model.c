@@ -7,7 +7,7 @@
 
 /* One entry per role: ranks with equal programs share one. */
 /*{roles*/
-static const RtRole role0 = { { NULL } };
+static const RtRole role0 = { .schedule = { NULL } };
 static const RtRole *const roles[] = { &role0 };
 /*}*/
 

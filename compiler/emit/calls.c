@@ -50,12 +50,9 @@ const char *calls_origin(const Print *p, const Slot *s, int axis)
 	return "0";
 }
 
-/* The number of the transfer from x to y. */
-static int move_of(const Print *p, const Slot *x, const Slot *y)
+int calls_move(Emit *e, const Slot *x, const Slot *y, int channel)
 {
-	Emit *e = p->e;
-	EmitMove m = { calls_number(e, x->form), calls_number(e, y->form), kernel_stored(x->v->type->elem),
-		p->a->channel };
+	EmitMove m = { calls_number(e, x->form), calls_number(e, y->form), kernel_stored(x->v->type->elem), channel };
 	int i = 0;
 	while (i < e->nmove && (e->move[i].from != m.from || e->move[i].to != m.to || e->move[i].type != m.type ||
 		e->move[i].channel != m.channel))
@@ -74,7 +71,7 @@ static void print_list(const Print *p, const char *type, const char *(*item)(con
 
 static const char *move_text(const Print *p, int i)
 {
-	return arena_printf(p->e->tree.arena, "%d", move_of(p, p->take[i], p->make[i]));
+	return arena_printf(p->e->tree.arena, "%d", calls_move(p->e, p->take[i], p->make[i], p->a->channel));
 }
 
 static const char *result_text(const Print *p, int i) { return role_param(p, p->make[i], true); }

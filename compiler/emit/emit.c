@@ -101,7 +101,7 @@ static void print_roles(Emit *e, Text *t)
 		text_add(t, ";\n");
 	}
 	for (int r = 0; r < e->plan->nrole; r++) {
-		text_add(t, "static const RtRole role%d = { {", r);
+		text_add(t, "static const RtRole role%d = { .schedule = {", r);
 		for (int i = 0; i < PROGRAMS; i++)
 			text_add(t, has[i] ? "%s &role%d_%s" : "%s NULL", i ? "," : "", r, emit_program_name[i]);
 		text_add(t, " } };\n");
@@ -235,10 +235,6 @@ int emit_run(Graph *g)
 	Model *m = g->model;
 	if (m->main || (!opt.out && !opt.change.made))
 		return 0;
-	if (m->plan->nqueue) {
-		err_at(annot_find(m->annot, "pipeline")->loc, "programs of pipelines are not written yet");
-		return -1;
-	}
 	Emit e = { .g = g, .plan = m->plan, .tree = { .arena = g->scratch },
 		.target = m->plan->main->cuda ? TARGET_CUDA : TARGET_C };
 	uint64_t hash;

@@ -68,6 +68,7 @@ void calls_transfer(const Print *);                           /* its call */
 /* 1 + its number among the forms of the tree; 0: every rank holds the whole value */
 int  calls_form(Emit *, const Slot *);
 int  calls_number(Emit *, int form);                          /* the same of an index into plan->forms */
+int  calls_move(Emit *, const Slot *x, const Slot *y, int channel);       /* the number of the transfer from x to y */
 /* text: the first index of the shard along an axis */
 const char *calls_origin(const Print *, const Slot *, int axis);
 
@@ -115,6 +116,7 @@ void report_print(const Emit *);                              /* prints it for t
 /* role.c: the tables of a role. */
 /* only the actions of its ranks, numbered in their order */
 Role role_own(const Emit *, const Role *);
+const char *role_queue(const Emit *, const Queue *);     /* its name as a string of C */
 int  role_before(const Role *, int action);              /* how many of them come before an action of the list */
 /* adds the current program to those of the role; -1 after explaining */
 int  role_add(Emit *, const Role *);

@@ -3,8 +3,8 @@
  * One object: what the program is, the memory of a rank by class, every value (its number and name as in params.c and
  * buffers.c, shape, SBP, offset, bytes, lifetime) and every action of each program and role (its number as in
  * schedules, traces and messages, the line of the model it comes from, kernel, values read and written), with the
- * blocks that they form and the tasks of a step: a block and a micro-batch, -1 once per step.  One value or action a
- * line.  Names are escaped as everywhere in a tree, so that all is ASCII. */
+ * blocks that they form and the tasks of a step: a block and a micro-batch, -1 once per step; and the queues between
+ * stages.  One value or action a line.  Names are escaped as everywhere in a tree, so that all is ASCII. */
 #include "emit/emit.h"
 
 #include <inttypes.h>
@@ -52,6 +52,8 @@ static void print_value(const Emit *e, Text *t, int number)
 	text_add(t, ", \"sbp\": \"%s\", \"area\": \"%s\", \"offset\": %" PRId64 ", \"bytes\": %" PRId64,
 		sbp_text(s->v->sbp, s->v->place->mesh->ndim), s->window ? "window" : "slab", s->offset,
 	         s->bytes);
+	if (s->copies > 1)
+		text_add(t, ", \"copies\": %d", s->copies);
 	if (number < e->nkept)
 		text_add(t, ", \"program\": null, \"live\": null }");
 	else
@@ -118,6 +120,19 @@ static void print_role(const Emit *e, Text *t, const Role *all)
 	text_add(t, "\t] }");
 }
 
+/* A queue between stages: the values that are sent and received, block by block. */
+static void print_queue(const Emit *e, Text *t, const Queue *q, int before)
+{
+	const Block *b = e->plan->block;
+	text_add(t, "%s\n\t{ \"program\": \"%s\", \"name\": %s, \"channel\": %d", before ? "," : "", emit_program(e),
+		role_queue(e, q), q->channel);
+	text_add(t, ", \"from\": \"%s\", \"to\": \"%s\", \"last\": \"%s\", \"copies\": [%d, %d]", b[q->from].name,
+		b[q->to].name, b[q->last].name, q->out, q->in);
+	print_numbers(t, "sends", q->take, q->n);
+	print_numbers(t, "receives", q->make, q->n);
+	text_add(t, " }");
+}
+
 void json_emit(Emit *e)
 {
 	Text *t = tree_file(&e->tree, "plan.json");
@@ -144,5 +159,12 @@ void json_emit(Emit *e)
 		}
 	}
 	emit_turn(e, 0);
-	text_add(t, "\n]\n}\n");
+	text_add(t, "\n],\n\"queues\": [");
+	for (int k = 0, any = 0; k < e->nprogram; k++) {
+		emit_turn(e, k);
+		for (int i = 0; i < e->plan->nqueue; i++)
+			print_queue(e, t, &e->plan->queue[i], any++);
+	}
+	emit_turn(e, 0);
+	text_add(t, "]\n}\n");
 }

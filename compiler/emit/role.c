@@ -479,21 +479,110 @@ static int part_of(const Part *part, const Block *b)
 	return i;
 }
 
-/* The tables of actors and tasks. */
+/* An end of a queue that the ranks of a role have. */
+typedef struct End { const Queue *q; bool sends; } End;
+
+static End *ends_of(const Sched *s, int *n)
+{
+	const Plan *p = s->e->plan;
+	End *list = NULL;
+	*n = 0;
+	for (int i = 0; i < p->nqueue; i++)
+		for (int sends = 1; sends >= 0; sends--) {
+			const Slot *x = sends ? p->queue[i].take[0] : p->queue[i].make[0];
+			if (mesh_index(x->v->place->mesh, s->rank) >= 0)
+				arena_push(s->e->tree.arena, list, *n, ((End){ &p->queue[i], sends }));
+		}
+	return list;
+}
+
+/* ", .move = (const int[]){ 3, 4 }" */
+static void print_ints(Text *t, const char *field, const int *v, int n)
+{
+	if (!n)
+		return;
+	text_add(t, ", .%s = (const int[]){", field);
+	for (int i = 0; i < n; i++)
+		text_add(t, "%s %d", i ? "," : "", v[i]);
+	text_add(t, " }");
+}
+
+/* "x6 > stage 1": a name of the model, and what the compiler has added. */
+const char *role_queue(const Emit *e, const Queue *q)
+{
+	Arena *a = e->tree.arena;
+	const char *to = NULL, *at = q->name;
+	while ((at = strstr(at, " > stage ")))
+		to = at++;
+	if (!to)
+		return values_string(a, q->name);
+	const char *of = emit_comment(a, arena_printf(a, "%.*s", (int)(to - q->name), q->name));
+	return values_quoted(arena_printf(a, "%s%s", of, to));
+}
+
+static void print_end(const Sched *s, Text *t, const End *x)
+{
+	Emit *e = s->e;
+	const Queue *q = x->q;
+	int *v = arena_array(e->tree.arena, int, q->n + 1);
+	text_add(t, "\t{ .name = %s, %s.channel = %d, .copies = %d, .n = %d", role_queue(e, q),
+		x->sends ? ".sends = true, " : "", q->channel, x->sends ? q->out : q->in, q->n);
+	for (int i = 0; i < q->n; i++)
+		v[i] = calls_move(e, q->take[i], q->make[i], q->channel);
+	print_ints(t, "move", v, q->n);
+	for (int i = 0; i < q->n; i++)
+		v[i] = q->take[i]->entry;
+	print_ints(t, "from", v, q->n);
+	for (int i = 0; i < q->n; i++)
+		v[i] = q->make[i]->entry;
+	print_ints(t, "to", v, q->n);
+	text_add(t, " },\n");
+}
+
+/* The queues of an actor: those of which it is the maker, the first reader or the last. */
+typedef enum { END_WAIT, END_MAKE, END_GIVE } EndUse;
+static void print_uses(const Sched *s, Text *t, EndUse use, int block, const End *end, int nend)
+{
+	static const char *const field[] = { [END_WAIT] = "wait", [END_MAKE] = "make", [END_GIVE] = "give" };
+	int *v = arena_array(s->e->tree.arena, int, nend + 1), n = 0;
+	for (int i = 0; i < nend; i++) {
+		const Queue *q = end[i].q;
+		int at = use == END_WAIT ? q->to : use == END_MAKE ? q->from : q->last;
+		if (end[i].sends == (use == END_MAKE) && at == block)
+			v[n++] = i;
+	}
+	print_ints(t, field[use], v, n);
+	text_add(t, n ? ", .n%s = %d" : "", field[use], n);
+}
+
+/* The tables of queues, actors and tasks. */
 static void print_tasks(const Sched *s, Text *t, const Role *all, const char *name, const Part *part, int npart)
 {
 	const Plan *p = s->e->plan;
 	size_t line = 0;
+	int nend;
+	End *end = ends_of(s, &nend);
+	if (nend)
+		text_add(t, "static const RtQueue %s_queues[] = {\n", name);
+	for (int i = 0; i < nend; i++)
+		print_end(s, t, &end[i]);
+	text_add(t, nend ? "};\n" : "");
 	text_add(t, "static const RtActor %s_actors[] = {\n", name);
-	for (int i = 0; i < npart; i++)
-		text_add(t, "\t{ .name = \"%s\", .from = %d, .to = %d, .id = %d%s },\n", part[i].b->name, part[i].first,
-			part[i].last, part[i].from, part[i].b->kind == BLOCK_UPDATE ? ", .updates = true" : "");
+	for (int i = 0; i < npart; i++) {
+		bool updates = part[i].b->kind == BLOCK_UPDATE && s->e->now->kind == PROGRAM_STEP;
+		text_add(t, "\t{ .name = \"%s\", .from = %d, .to = %d, .id = %d%s", part[i].b->name, part[i].first,
+			part[i].last, part[i].from, updates ? ", .updates = true" : "");
+		for (EndUse use = END_WAIT; use <= END_GIVE; use++)
+			print_uses(s, t, use, (int)(part[i].b - p->block), end, nend);
+		text_add(t, " },\n");
+	}
 	text_add(t, "};\nstatic const RtTask %s_tasks[] = {\n", name);
 	for (int i = 0; i < all->ntask; i++)
 		values_pack(t, &line, arena_printf(s->e->tree.arena, "{ %d, %d },",
 			part_of(part, &p->block[all->task[i].block]), all->task[i].micro));
 	values_packed(t);
-	text_add(t, "};\n");
+	text_add(t, "};\nextern const RtSchedule role%d_%s;\n", all->id, name);
+	text_add(t, "const RtSchedule role%d_%s = %s(%s);\n", all->id, name, nend ? "PIPELINE" : "SCHEDULE", name);
 }
 
 /* The tables of one list of actions; their names begin with `name`. */
@@ -538,11 +627,6 @@ static int print_list(Sched *s, Text *t, const Role *all, const Role *role, cons
 		text_add(t, "\t{ 0 },\n");
 	text_add(t, "};\n");
 	print_tasks(s, t, all, name, part, npart);
-	text_add(t, "extern const RtSchedule role%d_%s;\nconst RtSchedule role%d_%s = {\n", all->id, name,
-		all->id, name);
-	text_add(t, "\t.segment = %s, .nsegment = %d,\n\t.actor = %s_actors, .nactor = %d,\n", name, nrepeat, name,
-		npart);
-	text_add(t, "\t.task = %s_tasks, .ntask = %d,\n};\n", name, all->ntask);
 	return 0;
 }
 

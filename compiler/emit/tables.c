@@ -59,7 +59,9 @@ static int print_tensor(Emit *e, Text *t, const Slot *s)
 		err_at(s->v->loc, "this back end cannot keep %s, which is %s", s->v->name, type_text(s->v->type));
 		return -1;
 	}
-	text_add(t, "TENSOR(%s, %s, %d, %s, %" PRId64 ", %d", values_string(e->tree.arena, s->v->name), type,
+	text_add(t, s->copies > 1 ? "TENSOR_COPIES(%d, %" PRId64 ", " : "TENSOR(", s->copies,
+		memplan_aligned(s->bytes));
+	text_add(t, "%s, %s, %d, %s, %" PRId64 ", %d", values_string(e->tree.arena, s->v->name), type,
 		calls_form(e, s), s->window ? "true" : "false", s->offset, s->ndim);
 	for (int a = 0; a < s->ndim; a++)
 		text_add(t, ", %" PRId64, s->dim[a]);

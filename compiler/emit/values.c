@@ -56,7 +56,8 @@ static Slot *origin(Slot *s)
 {
 	for (;;) {
 		Slot *older = s->view ? s->view : s->v->into ? slot_of(s->v->graph->model->plan, s->v->into) : NULL;
-		if (!older || older->window != s->window || older->offset != s->offset || older->bytes != s->bytes)
+		if (!older || older->window != s->window || older->offset != s->offset || older->bytes != s->bytes ||
+			older->copies != s->copies)
 			return s;
 		s = older;
 	}
@@ -235,6 +236,9 @@ static const char *row_text(Emit *e, int i)
 	const char *name = values_string(a, s->v->name), *type = values_type_word(s->v->type->elem);
 	/* ranks hold less than the bytes that there are for it */
 	int form = e->plan->nrole > 1 ? calls_form(e, s) : 0;
+	if (s->copies > 1)
+		return arena_printf(a, "R(%s, %s, %s, %" PRId64 ", %s, %d, %d),", name, type,
+			s->window ? "true" : "false", s->offset, bytes, form, s->copies);
 	if (form)
 		return arena_printf(a, "C(%s, %s, %s, %" PRId64 ", %s, %d),", name, type, s->window ? "true" : "false",
 			s->offset, bytes, form);

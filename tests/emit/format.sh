@@ -18,5 +18,6 @@ for m in "$ROOT"/examples/*.ir; do
 	check "$name" "$name"/*.[ch] "$name"/role*/*.c "$name"/kernels/pointwise.[ch]
 done
 "$SBPCC" "$ROOT/examples/mlp.ir" --ranks=2 --prefix=own -o two >/dev/null && check two-ranks two/*.[ch] two/role*/*.c two/kernels/pointwise.[ch]
+"$SBPCC" "$ROOT/examples/mlp.ir" --ranks=2 --stages=2 -o stages >/dev/null && check stages stages/*.[ch] stages/role*/*.c stages/kernels/pointwise.[ch]
 "$SBPCC" "$ROOT/examples/resnet.ir" --infer -o infer >/dev/null && check infer infer/*.[ch] infer/role*/*.c infer/kernels/pointwise.[ch]
 "$SBPCC" "$ROOT/examples/mlp.ir" --target=cuda -o cuda >/dev/null && check cuda cuda/*.[ch] cuda/role*/*.c cuda/kernels/pointwise.h cuda/kernels/launch_pointwise.c

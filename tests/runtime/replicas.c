@@ -37,9 +37,9 @@ int main(void)
 			{ .kind = FORM_S, .len = 48, .inner = 1 } } },
 	};
 	static const RtKept kept[] = {
-		{ { "w", RT_F32, 1, { 1024 }, 0, false, 0 }, RT_PARAMETER, .start = RT_FILL },
-		{ { "u", RT_F32, 1, { 48 }, 1, false, 4096 }, RT_PARAMETER, .start = RT_FILL },
-		{ { "m", RT_F32, 1, { 48 }, 2, false, 4224 }, RT_STATE, .start = RT_FILL },
+		{ .t = { .name = "w", .naxis = 1, .dim = { 1024 }, .form = 0, .offset = 0 }, .keep = RT_PARAMETER, .start = RT_FILL },
+		{ .t = { .name = "u", .naxis = 1, .dim = { 48 }, .form = 1, .offset = 4096 }, .keep = RT_PARAMETER, .start = RT_FILL },
+		{ .t = { .name = "m", .naxis = 1, .dim = { 48 }, .form = 2, .offset = 4224 }, .keep = RT_STATE, .start = RT_FILL },
 	};
 	static const char *const name[FLIPS] = { "same", "flipped-bit-96", "flipped-bit-of-a-part-96",
 		"own-numbers-may-differ" };
