@@ -596,9 +596,12 @@ static bool will_exist(Resolve *r, const Arg *arg)
 {
 	static const char *const derived[] = { ".grad", ".master", ".m", ".v", ".ema", ".next", NULL };
 	const char *dot = strrchr(arg->s, '.'), *star = strrchr(arg->s, '*');
+	const char *use = dot && !strncmp(dot, ".use", 4) ? dot : NULL;         /* w.grad.use1, in micro-batches */
 
 	if (of_a_call(r, *arg))
 		return true;
+	if (use && use - arg->s > 5 && !strncmp(use - 5, ".grad", 5))
+		return any_value(r, *arg, name_n(arg->s, (size_t)(use - 5 - arg->s)));
 	for (int k = 0; derived[k]; k++) {
 		if (dot && name_match(dot, derived[k]) && any_value(r, *arg, name_n(arg->s, (size_t)(dot - arg->s))))
 			return true;

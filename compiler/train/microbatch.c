@@ -357,7 +357,7 @@ static Value *cast(Graph *g, Loc loc, Value *v, DType to, const char *name)
 	return build(g, loc, "Cast", attr, 1, &out, 1, v);
 }
 
-/* Adds up a P over all micro-batches.  The sum takes the name of the value; the term becomes NAME.micro.  Half
+/* Adds up a P over all micro-batches.  The sum takes name and pins of the value; the term becomes NAME.micro.  Half
  * precision is added up in float. */
 static Value *accumulate(Graph *g, Value *v, Sums *s)
 {
@@ -382,6 +382,8 @@ static Value *accumulate(Graph *g, Value *v, Sums *s)
 		arena_push(g->scratch, s->back, s->nback, result->def);
 	}
 	arena_push(g->scratch, s->add, s->nadd, sum->def);
+	result->annot = v->annot;       /* a pin names the sum */
+	v->annot = NULL;
 	for (int i = 0; i < g->nout && output; i++)
 		if (g->out[i] == v)
 			g->out[i] = result;
