@@ -768,7 +768,7 @@ int main(void)
 	bool more = set && *set;
 	state = 1;
 	brute(more ? 2000 : 300, more ? 2e6 : 2e4);
-	larger(more ? 200 : 12, more ? 1000000 : 60000);
+	larger(more ? 200 : 6, more ? 1000000 : 40000);
 	named(more ? 3000 : 200);
 	pe(more ? 10000 : 500);
 	even();
