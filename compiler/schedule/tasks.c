@@ -74,19 +74,47 @@ static bool backward(const Node *n)
 	return annot_find(n->annot, "part") || annot_find(n->annot, "again");
 }
 
-/* By value: a late node makes it. */
-static void mark_late(Graph *g, bool *late)
+/* By value: a later stage reads it, or what is computed from it in the forward pass. */
+static bool *find_passed_on(Graph *g)
 {
-	const Plan *p = g->model->plan;
-	for (int i = 0; i < g->nnode; i++) {            /* a loss and its gradient by one kernel */
+	bool *on = arena_array(g->scratch, bool, g->nvalue + 1);
+	for (int i = g->nnode; i-- > 0;) {
+		const Node *n = g->node[i];
+		bool any = kernel_transfer(n) && n->in[0]->place->mesh != n->out[0]->place->mesh;
+		for (int k = 0; k < n->nout; k++)
+			any |= n->out[k] && on[n->out[k]->id];
+		for (int k = 0; k < n->nin && !backward(n) && !microbatch_updates(n); k++) {
+			const Value *v = n->in[k];
+			if (v && v->graph == g && v->def)
+				on[v->id] |= any || (v->def->stage >= 0 && n->stage > v->def->stage);
+		}
+	}
+	return on;
+}
+
+/* A loss and its gradient by one kernel; not if a later stage reads the loss, which would wait for its own gradient. */
+static void mark_pairs(Graph *g, bool *late)
+{
+	const bool *on = find_passed_on(g);
+	for (int i = 0; i < g->nnode; i++) {
 		const Node *n = g->node[i];
 		for (int k = 0; k < n->nin && backward(n); k++) {
 			const Node *d = n->in[k] ? n->in[k]->def : NULL;
-			for (int j = 0; d && kernel_pair(d, n) && j < d->nout; j++)
+			bool pair = d && kernel_pair(d, n);
+			for (int j = 0; pair && j < d->nout; j++)
+				pair = !d->out[j] || !on[d->out[j]->id];
+			for (int j = 0; pair && j < d->nout; j++)
 				if (d->out[j])
 					late[d->out[j]->id] = true;
 		}
 	}
+}
+
+/* By value: a late node makes it. */
+static void mark_late(Graph *g, bool *late)
+{
+	const Plan *p = g->model->plan;
+	mark_pairs(g, late);
 	for (int i = 0; i < g->nnode; i++) {
 		Node *n = g->node[i];
 		bool is = backward(n), staged = false, after = false, all = rank_of(p, n->place) < 0;
