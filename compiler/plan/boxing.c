@@ -183,7 +183,7 @@ static Place *place_of(const Form *f, Place *from, Place *to)
 
 /* ---- copies of a value ---- */
 
-typedef struct Copy { Value *v; bool back; struct Copy *next; } Copy;
+typedef struct Copy { Value *v; bool back; int stage; struct Copy *next; } Copy;     /* stage: of its first reader */
 typedef struct Boxing { Graph *g; Map copies; } Boxing;  /* value -> Copy */
 
 static bool backward(const Node *n)
@@ -199,8 +199,12 @@ static bool parameter(const Value *v)
 	return v->init && v->param;
 }
 
+/* In a pipeline, what a rank receives for one of its stages is not read by the others: their order differs. */
 static bool may_share(const Value *v, const Copy *c, const Node *by)
 {
+	if (v->graph->model->plan->stages && c->v->place->mesh != v->place->mesh && c->stage != by->stage &&
+		!(c->v->def && microbatch_begins(c->v->def)) && !microbatch_updates(by))
+		return false;
 	return !parameter(v) || c->back == backward(by) || (c->v->def && microbatch_begins(c->v->def));
 }
 
@@ -215,7 +219,7 @@ static Value *copy_as(Boxing *b, const Value *v, const Sbp *to, const Place *pla
 static Value *remember(Boxing *b, const Value *v, Value *copy, const Node *by)
 {
 	Copy *c = arena_new(b->g->scratch, Copy);
-	*c = (Copy){ copy, backward(by), map_get(&b->copies, v) };
+	*c = (Copy){ copy, backward(by), by->stage, map_get(&b->copies, v) };
 	map_put(&b->copies, v, c);
 	return copy;
 }

@@ -109,17 +109,20 @@ static void add_kept(const Net *k, const Role *role, LaneRole *r)
 	int n = 0;
 	for (int i = 0; i < k->p->nslot; i++) {
 		const Slot *s = k->p->slot[i];
-		if (!s || s->store != s || slot_kept(s) || k->queued[i] || k->touch[i].made < 0 ||
-			k->touch[i].made == k->touch[i].last || !here(s, role))
+		const TaskTouch *t = &k->touch[i];
+		if (!s || s->store != s || slot_kept(s) || k->queued[i] || t->made < 0 || t->n < 2 || !here(s, role))
 			continue;
-		TaskTouch t = k->touch[i];
-		if (k->at[t.made] < 0 || k->at[t.last] < 0)
-			continue;
-		int m = 0;
-		while (m < n && (list[m].made != t.made || list[m].last != t.last))
+		int m = 0, last = t->block[t->n - 1];
+		bool one = true;
+		for (int j = 0; j < t->n; j++)
+			one &= k->p->block[t->block[j]].stage == k->p->block[t->made].stage;
+		if (!one)
+			continue;               /* of several stages: the order of its readers may differ;
+				prove_bytes.c */
+		while (m < n && (list[m].made != t->made || list[m].last != last))
 			m++;
 		if (m == n)
-			arena_push(k->a, list, n, ((Kept){ t.made, t.last, s->copies, 0 }));
+			arena_push(k->a, list, n, ((Kept){ t->made, last, s->copies, 0 }));
 		list[m].copies = s->copies < list[m].copies ? s->copies : list[m].copies;
 		list[m].bytes += memplan_aligned(s->bytes);
 	}

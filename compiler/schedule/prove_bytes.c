@@ -22,8 +22,9 @@ typedef struct Use {
 	int first, last;                /* blocks */
 	int from, to;                   /* actions */
 	bool wide, always;
+	int *block, nblock;             /* all that touch it */
 	int open;                       /* micro-batches in use */
-	bool *piece;                    /* by copy */
+	int *left, *micro;              /* by copy: blocks that have yet to run, 0: not in use; for which micro-batch */
 } Use;
 typedef struct Bytes {
 	Graph *g;
@@ -50,8 +51,10 @@ static bool body(const Plan *p, int block)
 
 /* ---- who touches what ---- */
 
-static void touch(Use *u, int block, int at)
+static void touch(Arena *a, Use *u, int block, int at)
 {
+	if (!u->nblock || u->block[u->nblock - 1] != block)
+		arena_push(a, u->block, u->nblock, block);
 	u->first = u->first < 0 ? block : u->first;
 	u->from = u->from < 0 ? at : u->from;
 	u->last = block;
@@ -70,7 +73,7 @@ static void find_uses(Bytes *b)
 		for (int k = 0; runs[a->block] && k < a->ntake + a->nmake; k++) {
 			const Slot *s = k < a->ntake ? a->take[k] : a->make[k - a->ntake];
 			if (s)
-				touch(&all[s->store->v->id], a->block, i);
+				touch(b->g->scratch, &all[s->store->v->id], a->block, i);
 		}
 	}
 	for (int i = 0; i < p->nqueue; i++)
@@ -83,7 +86,8 @@ static void find_uses(Bytes *b)
 		if (!u.s || u.s->store != u.s || !u.s->bytes || mesh_index(u.s->v->place->mesh, b->r->rank[0]) < 0)
 			continue;
 		u.always |= slot_kept(u.s);
-		u.piece = arena_array(b->g->scratch, bool, u.s->copies + 1);
+		u.left = arena_array(b->g->scratch, int, u.s->copies + 1);
+		u.micro = arena_array(b->g->scratch, int, u.s->copies + 1);
 		if (u.always || u.first >= 0)
 			arena_push(b->g->scratch, b->use, b->nuse, u);
 	}
@@ -96,34 +100,36 @@ static bool across(const Bytes *b, const Use *u)
 
 static void index_blocks(Bytes *b)
 {
+	int n = 0;
 	b->at = arena_array(b->g->scratch, int, b->p->nblock + 2);
-	b->list = arena_array(b->g->scratch, int, 2 * b->nuse + 1);
-	for (int i = 0, n = 0; i <= b->p->nblock; i++) {
+	for (int i = 0; i <= b->p->nblock; i++) {
 		b->at[i] = n;
 		for (int k = 0; k < b->nuse && i < b->p->nblock; k++)
-			if (across(b, &b->use[k]) && (b->use[k].first == i || b->use[k].last == i))
-				b->list[n++] = k;
+			for (int j = 0; j < b->use[k].nblock && across(b, &b->use[k]); j++)
+				if (b->use[k].block[j] == i)
+					arena_push(b->g->scratch, b->list, n, k);
 	}
 }
 
 /* ---- the tasks ---- */
 
-/* Pieces that begin with a task. */
+/* Pieces that a task touches, before it runs. */
 static int begin(const Bytes *b, const Task *t)
 {
 	for (int i = b->at[t->block]; i < b->at[t->block + 1]; i++) {
 		Use *u = &b->use[b->list[i]];
 		int k = t->micro % u->s->copies;
-		if (u->first != t->block)
-			continue;
-		if (u->piece[k]) {
+		if (u->left[k] && u->micro[k] != t->micro) {
 			fail_at(EXIT_NOPLAN, u->s->v->loc,
-				"%s of micro-batch %d overwrites an earlier one that rank %d still "
-				"needs: it has %d cop%s", u->s->v->name, t->micro, b->r->rank[0], u->s->copies,
-				u->s->copies == 1 ? "y" : "ies");
+				"%s of micro-batch %d overwrites that of micro-batch %d, which rank %d "
+				"still needs: it has %d cop%s", u->s->v->name, t->micro, u->micro[k], b->r->rank[0],
+				u->s->copies, u->s->copies == 1 ? "y" : "ies");
 			return -1;
 		}
-		u->piece[k] = true;
+		if (u->left[k])
+			continue;
+		u->left[k] = u->nblock + 1;
+		u->micro[k] = t->micro;
 		u->wide |= ++u->open > 1;
 	}
 	return 0;
@@ -134,10 +140,10 @@ static void end(const Bytes *b, const Task *t)
 	for (int i = b->at[t->block]; i < b->at[t->block + 1]; i++) {
 		Use *u = &b->use[b->list[i]];
 		int k = t->micro % u->s->copies;
-		if (u->last != t->block)
-			continue;
-		u->open -= u->piece[k];
-		u->piece[k] = false;
+		if (--u->left[k] == 1) {
+			u->left[k] = 0;
+			u->open--;
+		}
 	}
 }
 

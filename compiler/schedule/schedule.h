@@ -139,9 +139,11 @@ void tasks_blocks(Graph *);                                  /* Plan.block: whic
 int  tasks_block(const Graph *, const Node *);               /* the block that runs a node */
 void tasks_queue(Graph *, Node *transfer, Slot *take, Slot *make);       /* adds a transfer to its queue */
 bool *tasks_runs(const Plan *, const Role *, Arena *);       /* by block */
-/* the blocks of a role (NULL: of all) that make the memory of a value, touch it first, and last; -1: none */
-typedef struct TaskTouch { int made, first, last; } TaskTouch;
+/* the blocks of a role (NULL: of all) that touch the memory of a value, in the order of the list, and the first that
+ * makes it; -1: none */
+typedef struct TaskTouch { int *block, n, made; } TaskTouch;
 TaskTouch *tasks_touched(const Plan *, const Role *, Arena *);           /* by value */
+bool tasks_touches(const TaskTouch *, int block);
 double tasks_seconds(const Plan *, const Block *);
 int  tasks_find(Graph *);                                    /* tasks and copies; -1 after explaining */
 

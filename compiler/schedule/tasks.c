@@ -136,8 +136,6 @@ static void mark_late(Graph *g, bool *late)
 			n->block = all ? BLOCK_LOAD : is ? BLOCK_BW : BLOCK_F;
 		if (all || !in_body(n))
 			n->stage = -1;
-		else if (n->stage < 0 || p->stages->pipe.stage[n->stage].rank != rank_of(p, n->place))
-			n->stage = stage_of(p, n, is);
 		for (int k = 0; k < n->nout; k++)
 			if (n->out[k])
 				late[n->out[k]->id] = is && in_body(n);
@@ -195,6 +193,14 @@ void tasks_mark(Graph *g)
 	}
 	if (!p->stages)
 		return;
+	for (int i = 0; i < g->nnode; i++) {
+		Node *n = g->node[i];
+		int rank = rank_of(p, n->place);
+		if (rank < 0 || !in_body(n))
+			n->stage = -1;
+		else if (n->stage < 0 || p->stages->pipe.stage[n->stage].rank != rank)
+			n->stage = stage_of(p, n, backward(n));
+	}
 	mark_late(g, arena_array(g->scratch, bool, g->nvalue + 1));
 	if (splits(p->stages))
 		split_late(g);
@@ -283,11 +289,19 @@ static const Slot *memory(const Slot *s)
 	return s;
 }
 
-static void touch(TaskTouch *t, int block, bool makes)
+static void touch(Arena *a, TaskTouch *t, int block, bool makes)
 {
 	t->made = makes && t->made < 0 ? block : t->made;
-	t->first = t->first < 0 ? block : t->first;
-	t->last = block;
+	if (!t->n || t->block[t->n - 1] != block)
+		arena_push(a, t->block, t->n, block);
+}
+
+bool tasks_touches(const TaskTouch *t, int block)
+{
+	for (int i = 0; i < t->n; i++)
+		if (t->block[i] == block)
+			return true;
+	return false;
 }
 
 bool *tasks_runs(const Plan *p, const Role *r, Arena *a)
@@ -303,17 +317,17 @@ TaskTouch *tasks_touched(const Plan *p, const Role *r, Arena *a)
 	TaskTouch *of = arena_array(a, TaskTouch, p->nslot + 1);
 	const bool *runs = r ? tasks_runs(p, r, a) : NULL;
 	for (int i = 0; i < p->nslot; i++)
-		of[i] = (TaskTouch){ -1, -1, -1 };
+		of[i].made = -1;
 	for (int i = 0; i < p->role[0].nstep; i++) {
 		const Action *x = &p->role[0].step[i];
 		if (runs && !runs[x->block])
 			continue;
 		for (int k = 0; k < x->ntake; k++)
 			if (x->take[k])
-				touch(&of[memory(x->take[k])->v->id], x->block, false);
+				touch(a, &of[memory(x->take[k])->v->id], x->block, false);
 		for (int k = 0; k < x->nmake; k++)
 			if (x->make[k])
-				touch(&of[memory(x->make[k])->v->id], x->block, true);
+				touch(a, &of[memory(x->make[k])->v->id], x->block, true);
 	}
 	return of;
 }
@@ -329,12 +343,12 @@ static int join_queues(Graph *g)
 		TaskTouch x = of[memory(q.take[0])->v->id], y = of[memory(q.make[0])->v->id];
 		int k = 0;
 		if (x.made < 0)
-			die("nothing makes %s, which stage %d sends", q.name, x.first);
-		q.from = x.made;
-		q.to = y.first;
-		q.last = y.last;
-		if (y.first < 0)
+			die("nothing makes %s, which is sent", q.name);
+		if (!y.n)
 			continue;               /* nobody reads it */
+		q.from = x.made;
+		q.to = y.block[0];
+		q.last = y.block[y.n - 1];
 		while (k < n && (p->queue[k].from != q.from || p->queue[k].to != q.to ||
 			p->queue[k].take[0]->v->place->mesh != q.take[0]->v->place->mesh ||
 			p->queue[k].make[0]->v->place->mesh != q.make[0]->v->place->mesh))
@@ -610,29 +624,28 @@ static bool on(const Slot *s, const Role *r)
 	return mesh_index(s->v->place->mesh, r->rank[0]) >= 0;
 }
 
-/* The copies that a value needs from the beginning of one block to the end of another in the tasks of a role: the
- * span of the micro-batches that have begun and not ended.  *others: blocks run in between that are not between the two
- * in the list. */
-static int in_flight(const Role *r, int first, int last, bool *live, bool *others)
+/* The copies that a value needs on a rank: the span of the micro-batches for which some of the blocks that touch it
+ * have
+ * run, and others have not.  *others: blocks run meanwhile that are not between these in the list.  left: by
+ * micro-batch, zero before and after. */
+static int in_flight(const Role *r, const TaskTouch *t, int *left, bool *others)
 {
 	int most = 1, low = 0, high = 0;
 	for (int i = 0; i < r->ntask; i++) {
-		const Task *t = &r->task[i];
-		if (t->micro < 0)
-			continue;
-		if (t->block == first) {
-			live[t->micro] = true;
-			low = high == low || t->micro < low ? t->micro : low;
-			high = t->micro + 1 > high ? t->micro + 1 : high;
+		const Task *x = &r->task[i];
+		bool touches = x->micro >= 0 && tasks_touches(t, x->block);
+		if (touches && !left[x->micro]) {
+			left[x->micro] = t->n + 1;
+			low = high == low || x->micro < low ? x->micro : low;
+			high = x->micro + 1 > high ? x->micro + 1 : high;
 		}
-		if (high > low && (t->block < first || t->block > last))
-			*others = true;
+		*others |= high > low && (x->block < t->block[0] || x->block > t->block[t->n - 1]);
 		most = high - low > most ? high - low : most;
-		if (t->block == last)
-			live[t->micro] = false;
-		while (low < high && !live[low])
+		if (touches && --left[x->micro] == 1)
+			left[x->micro] = 0;
+		while (low < high && !left[low])
 			low++;
-		while (high > low && !live[high - 1])
+		while (high > low && !left[high - 1])
 			high--;
 	}
 	return most;
@@ -650,27 +663,30 @@ static bool of_body(const Plan *p, int b)
 	return b >= 0 && p->block[b].kind != BLOCK_BEGIN && p->block[b].kind != BLOCK_UPDATE;
 }
 
-static void slot_copies(const Plan *p, const Role *r, Slot *s, TaskTouch t, bool *live)
+static void slot_copies(const Plan *p, const Role *r, Slot *s, const TaskTouch *t, int *left)
 {
 	bool others = false;
-	if (of_body(p, t.first) && t.last >= 0 && !of_body(p, t.last))
-		need(s, 1, LIFE_BODY);          /* the last micro-batch leaves it to the update */
-	if (t.first == t.last || !of_body(p, t.first) || !of_body(p, t.last))
+	if (t->n < 2 || !of_body(p, t->block[0]))
 		return;
-	int n = in_flight(r, t.first, t.last, live, &others);
+	if (!of_body(p, t->block[t->n - 1])) {
+		need(s, 1, LIFE_BODY);          /* the last micro-batch leaves it to the update */
+		return;
+	}
+	int n = in_flight(r, t, left, &others);
 	need(s, n, n > 1 || others ? LIFE_BODY : LIFE_HERE);
 }
 
-static void queue_copies(const Plan *p, Queue *q, bool *live)
+/* The values of a queue are given back together. */
+static void queue_copies(const Plan *p, const Role *r, const Queue *q, int *left)
 {
-	int more = p->stages->pipe.micros > 1, held = 1;
+	int more = p->stages->pipe.micros > 1;
 	bool others = false;
-	for (int i = 0; i < p->nrole; i++)
-		if (on(q->make[0], &p->role[i]))
-			held = in_flight(&p->role[i], q->to, q->last, live, &others);
+	TaskTouch t = { .block = (int[]){ q->to, q->last }, .n = 1 + (q->last != q->to) };
 	for (int k = 0; k < q->n; k++) {
-		need(q->take[k], 1 + more, LIFE_ALWAYS);
-		need(q->make[k], held + more, LIFE_ALWAYS);
+		if (on(q->take[k], r))
+			need(q->take[k], 1 + more, LIFE_ALWAYS);
+		if (on(q->make[k], r))
+			need(q->make[k], in_flight(r, &t, left, &others) + more, LIFE_ALWAYS);
 	}
 }
 
@@ -703,17 +719,18 @@ static void note_copies(Graph *g)
 static void find_copies(Graph *g)
 {
 	Plan *p = g->model->plan;
-	bool *live = arena_array(g->scratch, bool, p->stages->pipe.micros + 1);
+	int *left = arena_array(g->scratch, int, p->stages->pipe.micros + 1);
 	for (int k = 0; k < p->nrole; k++) {
-		const TaskTouch *of = tasks_touched(p, &p->role[k], g->scratch);
+		const Role *r = &p->role[k];
+		const TaskTouch *of = tasks_touched(p, r, g->scratch);
 		for (int i = 0; i < p->nslot; i++) {
 			Slot *s = p->slot[i];
-			if (s && s->store == s && !slot_kept(s) && on(s, &p->role[k]))
-				slot_copies(p, &p->role[k], s, of[i], live);
+			if (s && s->store == s && !slot_kept(s) && on(s, r))
+				slot_copies(p, r, s, &of[i], left);
 		}
+		for (int i = 0; i < p->nqueue; i++)
+			queue_copies(p, r, &p->queue[i], left);
 	}
-	for (int i = 0; i < p->nqueue; i++)
-		queue_copies(p, &p->queue[i], live);
 	note_copies(g);
 	for (int i = 0; i < p->nqueue; i++) {
 		Queue *q = &p->queue[i];
