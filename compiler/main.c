@@ -62,7 +62,7 @@ static const Option options[] = {
 	{ .name = "seed", .arg = "N", .kind = NUMBER, .to = &opt.seed, .high = INT64_MAX,
 	  .help = "of every random choice, here and in the program" },
 	{ .name = "steps", .arg = "N", .kind = NUMBER, .to = &opt.steps, .high = INT64_MAX,
-	  .help = "how many steps the program trains unless told otherwise" },
+	  .help = "how many steps the program trains by default" },
 	{ .name = "data-root", .arg = "DIR", .kind = TEXT, .to = &extdata_root,
 	  .help = "below DIR, external data may be reached through links" },
 	{ .name = "print", .kind = FLAG, .to = &opt.print, .help = "print the model as text and stop" },
@@ -84,7 +84,7 @@ static const Option options[] = {
 	{ .name = "stop-after", .arg = "PASS", .kind = TEXT, .to = &opt.stop_after,
 	  .help = "run no pass after this one" },
 	{ .name = "explain", .arg = "[=NAME]", .kind = TEXT, .to = &opt.explain,
-	  .help = "tell how values are placed, split, moved and stored; of NAME why, what else it could be at what "
+	  .help = "report how values are placed, split, moved and stored; of NAME why, what else it could be at what "
 		"cost, and how to ask for it" },
 	CAP_BYTES("file-bytes", file_bytes, "of a text input"),
 	CAP_BYTES("onnx-bytes", onnx_bytes, "of an .onnx input, without external data"),
@@ -210,7 +210,7 @@ static void remember(const Option *o, const char *value)
 		if (!strcmp(o->name, others[i]))
 			return;
 	const char *text = value ? name_fmt("--%s=%s", o->name, value) : name_fmt("--%s", o->name);
-	arena_push(&arena_process, opt.said, opt.nsaid, text);
+	arena_push(&arena_process, opt.given, opt.ngiven, text);
 }
 
 static int apply(const Option *o, const char *value)

@@ -49,7 +49,7 @@ typedef struct Resolve {
 	int *forward, *backward;        /* targets in the order of their names, and of their names read from the end */
 	int64_t compared;               /* names compared with patterns that have no fixed beginning or end */
 	bool dump;                      /* passes may have dropped nodes and values that are named */
-	Map said;                       /* places with an error: nodes of a group share their annotations */
+	Map reported;                       /* places with an error: nodes of a group share their annotations */
 	Map exact;                      /* value -> the entries of a @pin that names it exactly */
 	bool pattern;                   /* the annotation is applied by a pattern */
 	int bad;
@@ -61,9 +61,9 @@ static bool wrong(Resolve *r, Loc loc)
 	void *key = (void *)(uintptr_t)(loc.off * 256 + loc.file + 1);
 
 	r->bad = -1;
-	if (map_get(&r->said, key))
+	if (map_get(&r->reported, key))
 		return false;
-	map_put(&r->said, key, r);
+	map_put(&r->reported, key, r);
 	return true;
 }
 
@@ -758,7 +758,7 @@ int resolve_run(Model *m)
 	Resolve r = { .m = m };
 	const Annot *train = NULL;
 
-	map_init(&r.said, &m->scratch);
+	map_init(&r.reported, &m->scratch);
 	map_init(&r.exact, &m->scratch);
 	map_init(&r.meshes, &m->scratch);
 	if (!m->graph)

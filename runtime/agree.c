@@ -25,8 +25,8 @@ int rt_same(Ctx *c, int n, const RtFact *mine)
 double rt_patience(void)
 {
 	enum { PATIENCE = 50 };
-	const char *said = getenv("RT_PATIENCE");
-	double seconds = said ? strtod(said, NULL) : 0;
+	const char *given = getenv("RT_PATIENCE");
+	double seconds = given ? strtod(given, NULL) : 0;
 	return seconds > 0 ? seconds : (double)PATIENCE;
 }
 

@@ -40,7 +40,7 @@ struct RtSaver {
 	uint64_t data;                          /* checksum of the data set */
 	char *head; size_t nhead;               /* of the safetensors file, its length in front */
 	unsigned char *snapshot; size_t bytes;
-	char *said; size_t nsaid;               /* the lines of the manifest about shards of this rank: the number of
+	char *lines; size_t nlines;               /* the lines of the manifest about shards of this rank: the number of
 	                                         * the tensor, the shard */
 	pthread_t thread;
 	pthread_mutex_t lock;
@@ -207,8 +207,8 @@ static int write_shard(RtSaver *s, int number, const RtTensor *t, Write *w)
 	FormShard shard;
 	if (rt_shard_on(s->c->program, s->c->rank, t, &shard))
 		return -1;
-	int bad = write_rows(&shard, t, w) | put(&s->said, &s->nsaid, "%d {\"axes\":", number) |
-		put_shard(&s->said, &s->nsaid, &shard) | put(&s->said, &s->nsaid, ",\"crc\":%" PRIu32 "}\n",
+	int bad = write_rows(&shard, t, w) | put(&s->lines, &s->nlines, "%d {\"axes\":", number) |
+		put_shard(&s->lines, &s->nlines, &shard) | put(&s->lines, &s->nlines, ",\"crc\":%" PRIu32 "}\n",
 		rt_crc32c(0, w->from, (size_t)form_elements(&shard) * w->elem));
 	form_shard_free(&shard);
 	return bad;
@@ -285,11 +285,11 @@ static int write_mine(RtSaver *s)
 	char name[32];
 	int parent = open_dir(s), dir = parent < 0 ? -1 : folder(parent, ".saving");
 	int fd = dir < 0 ? -1 : openat(dir, "state.safetensors", O_WRONLY | O_CLOEXEC);
-	s->nsaid = 0;
-	int bad = fd < 0 || put(&s->said, &s->nsaid, "%s", "") || write_shards(s, fd) || fsync(fd);
+	s->nlines = 0;
+	int bad = fd < 0 || put(&s->lines, &s->nlines, "%s", "") || write_shards(s, fd) || fsync(fd);
 	snprintf(name, sizeof name, "part-%05d", s->c->rank);
 	if (!bad && s->c->rank)
-		bad = write_file(dir, name, s->said, s->nsaid) || fsync(dir);
+		bad = write_file(dir, name, s->lines, s->nlines) || fsync(dir);
 	done_with(fd);
 	done_with(dir);
 	done_with(parent);
@@ -297,7 +297,7 @@ static int write_mine(RtSaver *s)
 }
 
 /* The lines that a rank wrote, zero-terminated; NULL: they cannot be read. */
-static char *read_said(int dir, int rank)
+static char *read_lines(int dir, int rank)
 {
 	char name[32];
 	struct stat st;
@@ -355,10 +355,10 @@ static int put_files(const Ctx *c, char **text, size_t *n)
 static int put_manifest(const RtSaver *s, int dir, char **text, size_t *n)
 {
 	const RtProgram *p = s->c->program;
-	char **said = calloc((size_t)p->nrank, sizeof *said), **line = calloc((size_t)p->nrank, sizeof *line);
-	int bad = !said || !line;
+	char **lines = calloc((size_t)p->nrank, sizeof *lines), **line = calloc((size_t)p->nrank, sizeof *line);
+	int bad = !lines || !line;
 	for (int r = 0; r < p->nrank && !bad; r++) {
-		line[r] = r == s->c->rank ? s->said : (said[r] = read_said(dir, r));
+		line[r] = r == s->c->rank ? s->lines : (lines[r] = read_lines(dir, r));
 		bad = !line[r];
 	}
 	bad = bad || put(text, n, "{\"format\":\"" RT_CHECKPOINT_FORMAT "\",\"step\":%" PRId64
@@ -367,9 +367,9 @@ static int put_manifest(const RtSaver *s, int dir, char **text, size_t *n)
 		put(text, n, ",\n\"tensors\":[") || put_tensors(p, line, text, n) || put(text, n, "\n]");
 	bad = bad || put(text, n, RT_MANIFEST_END, rt_crc32c(0, *text, *n));
 	int why = errno;
-	for (int r = 0; said && r < p->nrank; r++)
-		free(said[r]);
-	free(said);
+	for (int r = 0; lines && r < p->nrank; r++)
+		free(lines[r]);
+	free(lines);
 	free(line);
 	errno = why;
 	return bad;
@@ -456,7 +456,7 @@ static void *writer(void *arg)
 	}
 }
 
-static void tell(RtSaver *s, State what)
+static void set_state(RtSaver *s, State what)
 {
 	pthread_mutex_lock(&s->lock);
 	s->state = what;
@@ -526,7 +526,7 @@ void rt_saver_close(Ctx *c)
 	if (s->lock_file >= 0)
 		close(s->lock_file);
 	free(s->head);
-	free(s->said);
+	free(s->lines);
 	free(s);
 	c->saver = NULL;
 }
@@ -551,7 +551,7 @@ static bool over(Ctx *c, RtSaver *s, bool wait)
 	if (now == WRITTEN) {
 		s->flying = false;
 		if (!c->rank)
-			tell(s, COMMIT);
+			set_state(s, COMMIT);
 		return wait && over(c, s, true);
 	}
 	if (s->flying && !c->rank)
@@ -559,7 +559,7 @@ static bool over(Ctx *c, RtSaver *s, bool wait)
 	s->failed = now == FAILED ? s->failed + 1 : s->step ? 0 : s->failed;
 	s->flying = false;
 	s->step = 0;
-	tell(s, IDLE);
+	set_state(s, IDLE);
 	return true;
 }
 
@@ -620,7 +620,7 @@ int rt_save(Ctx *c, int64_t done, bool last)
 	if (code)
 		return code;
 	s->flying = c->nrank > 1;
-	tell(s, WRITE);
+	set_state(s, WRITE);
 	if (!last)
 		return 0;
 	over(c, s, true);

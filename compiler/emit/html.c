@@ -9,7 +9,7 @@
 
 enum { WIDE = 1000, HIGH = 220, COLUMNS = 400, LARGEST = 25 };
 
-/* "12.6 MB"; exact bytes stand beside it where they matter. */
+/* "12.6 MB"; where exact bytes matter, they are printed beside it. */
 static const char *size_text(Arena *a, double bytes)
 {
 	static const char *const unit[] = { "B", "kB", "MB", "GB", "TB" };

@@ -1,4 +1,4 @@
-/* Calls that put elements elsewhere or make them from nothing: copies by strides, parts and wholes, padding, fills,
+/* Calls that put elements elsewhere or make them from nothing: copies by strides, pieces of a tensor, padding, fills,
  * random numbers. */
 #include "calls.h"
 #include "ops/ops.h"
@@ -35,7 +35,7 @@ static void print_transposed(const Print *p, const int64_t *perm)
 	print_copy(p, &l);
 }
 
-/* All axes in reverse where nothing else is said. */
+/* Without perm the axes are reversed. */
 static void call_transpose(const Print *p)
 {
 	int np = 0, ndim = p->n->in[0]->type->ndim;
@@ -76,12 +76,12 @@ static void call_tile(const Print *p)
 	print_copy(p, &l);
 }
 
-/* ---- pieces and wholes ---- */
+/* ---- pieces of a tensor ---- */
 
 /* One side of a move: where it begins, and the stride of each axis. */
 typedef struct Side { const char *text; int64_t offset, stride[8]; } Side;
 
-/* Loops over the axes of a piece, with its own strides and those of the whole; axes are joined where both allow. */
+/* Loops over the axes of a piece, with its own strides and those of the tensor; axes are joined where both allow. */
 static void print_move(const Print *p, const Shape *len, const Side *y, const Side *x)
 {
 	Loops to = { 0 }, from = { 0 };

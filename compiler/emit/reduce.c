@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 
-/* The same loops whatever a rank has of an axis: only axes that are 1 in the logical value vanish, and only those that
+/* The loops do not depend on the shard of a rank: only axes that are 1 in the logical value vanish, and only those that
  * are neighbours there are joined. */
 static void logical_loops(const Print *p, const Shape *x, const int64_t *st, const bool *gone, Loops *keep, Loops *over)
 {

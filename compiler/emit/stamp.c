@@ -113,9 +113,9 @@ static Annot *make(Model *m, const Annot *old, const Source *model, const Source
 	for (int i = 0; old && i < old->narg; i++)
 		if (!strcmp(old->arg[i].param, "options"))
 			add(m, a, "options", old->arg[i].s);
-	for (int i = 0; i < opt.nsaid; i++)
-		if (!old || !has_option(a, opt.said[i]))
-			add(m, a, "options", opt.said[i]);
+	for (int i = 0; i < opt.ngiven; i++)
+		if (!old || !has_option(a, opt.given[i]))
+			add(m, a, "options", opt.given[i]);
 	if (place->path) {
 		add(m, a, "place", place->path);
 		add(m, a, "place_sum", place->sum);

@@ -40,7 +40,7 @@ static const char *real(Arena *a, double v)
 	return arena_printf(a, strpbrk(s, ".en") ? "%sf" : "%s.0f", s);
 }
 
-/* Any bytes as a string of C: what is not plain in octal, which ends by itself. */
+/* Any bytes as a C string: bytes that are not plain are three octal digits, so the next character never joins them. */
 static void c_string(Arena *a, Text *t, const char *s)
 {
 	text_add(t, "\"");

@@ -639,8 +639,8 @@ static bool bundle(Candidates *w)
 	int n = mesh_axes_bundle(w->mesh, axes_alike, w, w->with);
 	if (n > AXES_FREE)
 		fail_at(EXIT_NOPLAN, w->mesh->loc,
-			"pins tell %d axes of mesh %s apart, too many to be mixed: give the same entries along some, "
-			"so that at most %d are left", n, w->mesh->name, AXES_FREE);
+			"pins treat %d axes of mesh %s differently, too many to be combined: give the same entries "
+			"along some, so that at most %d are left", n, w->mesh->name, AXES_FREE);
 	return n <= AXES_FREE;
 }
 

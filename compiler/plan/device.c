@@ -244,7 +244,7 @@ int device_read(const char *from, const Mesh *m)
 	for (int k = 0; k < m->ndim; k++)
 		if (m->dim[k] > 1 && !device.axis[k].bytes) {
 			err_at(all,
-				"no link is said to join the ranks along axis %d of mesh %s: a line `link * SECONDS "
+				"no link joins the ranks along axis %d of mesh %s: a line `link * SECONDS "
 				"BYTES` does", k, m->name);
 			return -1;
 		}

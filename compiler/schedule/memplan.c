@@ -9,7 +9,7 @@
  * whose lifetime ends there; so does the result of a pair whose kernel has finished reading a row when it writes it.
  * 3. Offsets.  Slots whose lifetimes intersect on some rank may not overlap.  Several orders are tried (by size, by
  * size times lifetime, by lifetime, by start); each slot goes to the tightest gap that is free for its whole lifetime,
- * and the smallest area wins.  The bytes that are live at the busiest action are a lower bound, which tells how far the
+ * and the smallest area wins.  The bytes that are live at the busiest action are a lower bound, which shows how far the
  * plan can be from the best. */
 #include "schedule/schedule.h"
 

@@ -41,7 +41,7 @@ typedef struct Options {
 	int64_t steps;                  /* -1: that of the model */
 	Target target;
 	Change change;
-	const char **said; int nsaid;   /* the options as given that change the tree */
+	const char **given; int ngiven;   /* the options as given that change the tree */
 } Options;
 extern Options opt;
 /* What passes establish, as bits of Graph.facts (compiler/passes.c). */

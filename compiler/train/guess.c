@@ -242,5 +242,5 @@ Guess guess_of(const Graph *g, const Value *v, const uint8_t *use)
 		return (Guess){ true, NULL };
 	if (by_hand(v->data))
 		return (Guess){ false, "its numbers were written by hand" };
-	return (Guess){ true, "nothing in the file tells it from a buffer" };
+	return (Guess){ true, "nothing in the file distinguishes it from a buffer" };
 }

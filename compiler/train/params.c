@@ -457,9 +457,9 @@ static void remember(Graph *g, const Choice *choice, const Record *r, bool marke
 	if (r->n)
 		p->by = "as recorded by the export";
 	else if (marked)
-		p->by = "as the exporter marks them, which does not tell what is frozen";
+		p->by = "as the exporter marks them, which does not show what is frozen";
 	else if (params_torch(g))
-		p->by = "by their names and numbers, for the file does not tell";
+		p->by = "by their names and numbers, because the file does not mark them";
 	else
 		p->by = "all of type float that have an axis";
 	for (int i = 0; i < g->ninit; i++)

@@ -24,7 +24,7 @@
  * compared (Model.identity is NULL) have none. */
 #include "identity.h"
 
-/* Values that are told apart by a number: how many, and a hash of what makes them. */
+/* Values that are distinguished by a number: how many, and a hash of what makes them. */
 typedef struct Made { int n; uint64_t ops; } Made;
 typedef struct Known { Value *v; const Made *among; const Value *like; } Known;
 

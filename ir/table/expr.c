@@ -1,4 +1,4 @@
-/* Scalar expressions: what a pointwise row computes, said once.
+/* Scalar expressions: what a pointwise row computes, written once.
  *
  * The reference evaluator runs an expression on vectors of doubles or of 64-bit integers; the back ends print it as C
  * or CUDA.  One text serves every element type: on integers `/` truncates, `+ - *` wrap, and the type's own width is

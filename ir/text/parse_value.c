@@ -411,14 +411,14 @@ static void attr_items(Parser *p, Attr *a)
 }
 
 /* "[...]" of anything but integers, numbers and strings. */
-static bool at_items(const Parser *p, AttrType said)
+static bool at_items(const Parser *p, AttrType declared)
 {
 	Lex ahead = p->lex;
 	Token t = p->next;
 
-	if (said == AT_TENSORS || said == AT_GRAPHS || said == AT_TYPES || said == AT_SPARSES)
+	if (declared == AT_TENSORS || declared == AT_GRAPHS || declared == AT_TYPES || declared == AT_SPARSES)
 		return true;
-	if (said != AT_UNDEFINED || (t.kind != TOK_ID && t.kind != TOK_STRING))
+	if (declared != AT_UNDEFINED || (t.kind != TOK_ID && t.kind != TOK_STRING))
 		return false;
 	if (t.kind == TOK_ID && (dtype_of(t.name, strlen(t.name)) != DT_UNDEFINED))
 		return true;
@@ -486,7 +486,7 @@ void parse_attr_list(Parser *p, Attr *a)
 static void attr_value(Parser *p, Attr *a)
 {
 	Loc loc = p->tok.loc;
-	AttrType said = a->type;
+	AttrType declared = a->type;
 
 	enter(p);
 	if (p->tok.kind == '@') {
@@ -495,13 +495,13 @@ static void attr_value(Parser *p, Attr *a)
 		a->ref = outer->name;
 		if (a->type == AT_UNDEFINED)
 			a->type = outer->type;
-		said = a->type;
+		declared = a->type;
 	} else if (p->tok.kind == '[') {
 		parse_attr_list(p, a);
 	} else if (p->tok.kind == TOK_STRING && p->next.kind != '(') {
 		a->type = AT_STRING;
 		a->u.s = name(p, "");
-	} else if (p->tok.kind == TOK_INT && said != AT_FLOAT) {
+	} else if (p->tok.kind == TOK_INT && declared != AT_FLOAT) {
 		a->type = AT_INT;
 		a->u.i = integer(p, "");
 	} else if (at_number(p)) {
@@ -519,8 +519,8 @@ static void attr_value(Parser *p, Attr *a)
 	} else {
 		expected(p, "the value of an attribute");
 	}
-	if (said != AT_UNDEFINED && said != a->type)
-		err_at(loc, "%s is said to be %s, but its value is %s", a->name, type_attr_name(said),
+	if (declared != AT_UNDEFINED && declared != a->type)
+		err_at(loc, "%s is declared as %s, but its value is %s", a->name, type_attr_name(declared),
 			type_attr_name(a->type));
 	leave(p);
 }

@@ -675,7 +675,7 @@ int k_conv_grad_w_tree_f32(Ctx *c, float *w, const float *x, const float *g, int
 			grad_w(c, w + k * nw, x + k * nx, g + k * ng, groups, batch, cin, cout, &v, true, chunks);
 		return 0;
 	}
-	/* What waits lies behind the scratch of one chunk. */
+	/* Sums that wait are behind the scratch of one chunk. */
 	float *room =
 		(float *)(void *)(c->shared + k_work_behind(k_work_conv(K_CONV_GRAD_W, &v, some, groups, cin, cout)));
 	for (int64_t k = 0; k < chunks && !code; k++) {

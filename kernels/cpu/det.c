@@ -5,7 +5,7 @@
 
 typedef struct Job { const Ctx *c; void *y; const void *x; int64_t m; KType type; } Job;
 
-/* The matrix at `at` without one row and one column, or whole for row -1; what is left. */
+/* The matrix at `at` without one row and one column; row -1: the full matrix.  Returns its rows. */
 static double minor(const Job *b, int thread, int64_t at, int64_t row, int64_t col)
 {
 	double *a = turns_work(b->c, thread);

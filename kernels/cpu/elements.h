@@ -46,7 +46,7 @@ static void NAME(matmul)(void *arg, int64_t lo, int64_t hi, int thread)
 	}
 }
 
-/* What stands at y and v, combined. */
+/* Combines the elements at y and v. */
 static void NAME(combine)(T *y, T v, KScatter how)
 {
 	if (how == K_PUT)

@@ -7,9 +7,9 @@
  *         for each NR columns                  the first rows pack b: a panel [k][NR]
  *           for each MR rows                   a tile in registers
  *
- * How many rows and columns a block has, and how many rows are packed at a time, is said by the caller (KCut, found for
- * a shape by k_cut in work.h): b is packed once for as many rows as can be, and what a block holds of y stays in the
- * third cache.
+ * How many rows and columns a block has, and how many rows are packed at a time, is chosen by the caller (KCut, found
+ * for a shape by k_cut in work.h): b is packed once for as many rows as can be, and what a block holds of y stays in
+ * the third cache.
  *
  * This way of blocking is that of K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication",
  * 2008. */
@@ -250,7 +250,7 @@ static void pack_a(const Kind *kind, const Gemm *g, const Block *b, float *pa, i
 	}
 }
 
-/* Where a panel of the block goes, rows yrow apart; NULL: not whole, or to no one place. */
+/* Where a panel of the block goes, rows yrow apart; NULL: the panel is not full, or has no single destination. */
 static float *place(const Kind *kind, const Gemm *g, const Block *b, int64_t row, int64_t col)
 {
 	int64_t cols = b->col + b->cols - col;

@@ -1,8 +1,8 @@
 /* Products whose k is cut into chunks, of gemm.c.
  *
- * So that 1, 2, 4 or 8 ranks give the same bits, k is `chunks` chunks of one length, each summed for itself, and their
- * sums are combined as a balanced tree: a rank that has half of the chunks makes just what stands below one branch of
- * it.
+ * So that 1, 2, 4 or 8 ranks give the same bits, k is `chunks` chunks of one length, each summed for itself, and
+ * their sums are combined as a balanced tree: a rank that has half of the chunks computes exactly the sums below one
+ * branch of it.
  *
  *        (0 + 1) + (2 + 3)            sums that wait: after chunk 0 one, after 1 one (of both),
  *                                     after 2 two, after 3 none

@@ -81,7 +81,7 @@ static inline int64_t lay_before(const KWindow *v, int a, int64_t r)
 	return n;
 }
 
-/* Images at a time: by pixels alone, so that sums over pixels are the same whatever the channels. */
+/* Images at a time: it depends on pixels only, so that sums over pixels do not depend on the number of channels. */
 static inline int64_t lay_images(const KWindow *v, int64_t batch)
 {
 	enum { PIXELS = 2048 };

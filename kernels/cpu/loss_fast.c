@@ -1,7 +1,7 @@
 /* Losses over classes.  Labels are checked first, by one thread; rows are shared by threads, and what each row adds is
- * kept in scratch and summed in order.  A label that is no class ends the job: it would read what is not there.  What
- * is lost is (top - score) + log(sum): top + log(sum), which is rounded as a number as large as the scores, is handed
- * out only. */
+ * kept in scratch and summed in order.  A label that is no class ends the job, because it would read outside of x.
+ * What is lost is (top - score) + log(sum): top + log(sum), which is rounded as a number as large as the scores, is
+ * handed out only. */
 #include "kernels.h"
 #include "rows.h"
 

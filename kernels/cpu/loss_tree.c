@@ -1,5 +1,5 @@
 /* Losses that are sums over rows, in chunks of rows (tree.h).  Their gradient is made as it is made together with the
- * loss, whether it is or not: a plan may part the two. */
+ * loss, whether it is or not: a plan may run the two on different ranks. */
 #include "kernels.h"
 #include "tree.h"
 

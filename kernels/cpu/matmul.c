@@ -1,5 +1,5 @@
-/* Matrix products.  The sum over k runs in order for every element, whatever m and n are, so a split of m or n changes
- * no bit of the result. */
+/* Matrix products.  The sum over k runs in order for every element and does not depend on m and n, so a split of m or
+ * n changes no bit of the result. */
 #include "kernels.h"
 
 int k_matmul_f32(Ctx *c, float *y, const float *a, const float *b, int64_t batch, int64_t m, int64_t n, int64_t k,

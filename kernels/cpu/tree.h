@@ -1,7 +1,7 @@
 /* Sums of chunks, combined as a balanced tree: what kernels with `chunks` do so that 1, 2, 4 or 8 ranks give the same
  * bits.
  *
- *   (0 + 1) + (2 + 3)          a rank that has chunks 2 and 3 only makes what stands in the second brackets
+ *   (0 + 1) + (2 + 3)          a rank that has chunks 2 and 3 only computes the second brackets
  *
  * Sums that wait for their neighbours are counted as one counts in binary: after chunk c there is one for each bit of c
  * + 1 that is set, that of bit l over 2^l chunks.  Each has `n` numbers, level l at room + l * n; the last chunk of all

@@ -13,7 +13,7 @@
 #include "lay.h"
 
 /* One group; images of x and y lie ximage and yimage apart.  The weight of result o and channel i of the sum is at o *
- * wout + i * win, the places of its window turned around if so said. */
+ * wout + i * win, the positions of its window reversed if flip. */
 typedef struct Winograd {
 	const float *x, *w;
 	float *y;

@@ -3,7 +3,7 @@
  * sbpcc asks these functions for every call that it prints and plans the largest answer (class "workspace" of the
  * memory plan); at run time a kernel finds that many bytes at c->shared, and each thread at c->work + thread *
  * c->work_each, aligned to a page. A kernel that comes to need more says so here, and the plan follows; under the
- * address sanitizer what lies behind the planned bytes is poisoned, so that a need which is stated too small is found
+ * address sanitizer the bytes behind the planned ones are poisoned, so that a need which is stated too small is found
  * (tests/memory/workspace.sh). */
 #ifndef WORK_H
 #define WORK_H

@@ -33,21 +33,21 @@ check guess-hand 'warning: table is not trained: its numbers were written by han
 check guess-behind-it 'warning: offset is not trained: it stands behind a buffer of its module' messages 1
 check guess-infinite 'warning: mask is not trained: it holds numbers that are not finite' messages 1
 check guess-sines 'warning: pe is not trained: it is a table of sines and cosines' messages 1
-check guess-scalar 'warning: shrink is trained, but nothing in the file tells it from a buffer; @state("shrink") if it is a buffer' messages 1
+check guess-scalar 'warning: shrink is trained, but nothing in the file distinguishes it from a buffer; @state("shrink") if it is a buffer' messages 1
 check guess-how 'records named_parameters() leaves nothing to guess' messages 1
 check guess-only-these 'warning: .*trained' messages 5
 check guess-table '^  trained  *11  74 numbers: gain, shrink' table 1
 # A name is no proof: numbers and use can contradict it, and then it proves nothing of its neighbours either.
 compile "$files/misnamed.script.onnx"
 check misnamed-hand 'warning: inner.bias is trained, but its numbers look as if they were written by hand; @state("inner.bias") if it is' messages 1
-check misnamed-before-it 'warning: inner.gate is trained, but nothing in the file tells it from a buffer' messages 1
+check misnamed-before-it 'warning: inner.gate is trained, but nothing in the file distinguishes it from a buffer' messages 1
 check misnamed-by-use '^  state .*class_weight' table 1
 check misnamed-behind-it 'warning: slopes is not trained: it stands behind a buffer of its module' messages 1
-check misnamed-before-used 'warning: margin is trained, but nothing in the file tells it from a buffer' messages 1
+check misnamed-before-used 'warning: margin is trained, but nothing in the file distinguishes it from a buffer' messages 1
 check misnamed-weight-of-ones '\(forget_bias\|: w\) is' messages 0
 check misnamed-only-these 'warning: .*trained' messages 4
 compile "$files/bare.dynamo.onnx"
-check marked 'as the exporter marks them, which does not tell what is frozen$' table 1
+check marked 'as the exporter marks them, which does not show what is frozen$' table 1
 check marked-buffers '^  state  *5 ' table 1
 check marked-quietly 'trained' messages 0
 
