@@ -37,9 +37,12 @@ int main(void)
 			{ .kind = FORM_S, .len = 48, .inner = 1 } } },
 	};
 	static const RtKept kept[] = {
-		{ .t = { .name = "w", .naxis = 1, .dim = { 1024 }, .form = 0, .offset = 0 }, .keep = RT_PARAMETER, .start = RT_FILL },
-		{ .t = { .name = "u", .naxis = 1, .dim = { 48 }, .form = 1, .offset = 4096 }, .keep = RT_PARAMETER, .start = RT_FILL },
-		{ .t = { .name = "m", .naxis = 1, .dim = { 48 }, .form = 2, .offset = 4224 }, .keep = RT_STATE, .start = RT_FILL },
+		{ .t = { .name = "w", .naxis = 1, .dim = { 1024 }, .form = 0, .offset = 0 },
+			.keep = RT_PARAMETER, .start = RT_FILL },
+		{ .t = { .name = "u", .naxis = 1, .dim = { 48 }, .form = 1, .offset = 4096 },
+			.keep = RT_PARAMETER, .start = RT_FILL },
+		{ .t = { .name = "m", .naxis = 1, .dim = { 48 }, .form = 2, .offset = 4224 },
+			.keep = RT_STATE, .start = RT_FILL },
 	};
 	static const char *const name[FLIPS] = { "same", "flipped-bit-96", "flipped-bit-of-a-part-96",
 		"own-numbers-may-differ" };
