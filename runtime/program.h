@@ -40,10 +40,8 @@ typedef struct RtAction {
 
 /* Consecutive actions that run several times, each time over other values: the layers of a model. */
 typedef struct RtSegment {
-	const RtAction *action; int count;
-	int repeat;
-	/* numbers of values: results and operands of each action in turn, `repeat` times */
-	const int *value;
+	const RtAction *action; int count, repeat;
+	const int *value;               /* numbers of values: results and operands of each action, `repeat` times */
 } RtSegment;
 
 /* An actor: segments that always run together, for a micro-batch or once per step.  Actions are called a0, a1, ... by
@@ -151,8 +149,7 @@ typedef struct RtData {
 	float noise;
 	const char *const *path; int npath;     /* files, folders or patterns, in order; 0: inputs name their files */
 	double validation;              /* the fraction of samples, from the end, that is held out */
-	/* a separate set that is held out instead: a file, a folder or a pattern; NULL: none */
-	const char *held;
+	const char *held;               /* a separate set that is held out instead (file, folder, pattern); or NULL */
 	bool in_order;                  /* not shuffled */
 	float scale, mean, dev;         /* numbers become (v * scale - mean) / dev; 0: the default of the format */
 } RtData;
@@ -166,9 +163,7 @@ typedef struct RtMove {
 
 /* Transfers between two meshes, those of these forms.  The ranks of both meshes have the same transfers on a channel,
  * in the same order; number k of one rank meets number k of the others.  Other ranks have none of them. */
-typedef struct RtChannel {
-	int from, to;                   /* 1 + index into the forms */
-} RtChannel;
+typedef struct RtChannel { int from, to; } RtChannel;           /* 1 + index into the forms */
 
 /* For dumps: the gradient of a parameter that lies in memory under another name, in this shape. */
 typedef struct RtGradient { const char *name; RtType type; int value, shape; } RtGradient;

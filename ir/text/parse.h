@@ -1,6 +1,5 @@
 /* Private to the files of the parser: its state, the functions on tokens that all rules use, and the rules that one
- * file has and another uses.  A rule is called at its first token and
- * returns after its last one; it does not return after a mistake. */
+ * file has and another uses.  A rule is called at its first token and returns after its last; not after a mistake. */
 #ifndef SBPCC_PARSE_H
 #define SBPCC_PARSE_H
 
