@@ -69,6 +69,8 @@ static int walk_task(Ctx *c, const RtSchedule *s, const RtTask *t)
 	c->id = a->id;
 	c->changed += a->updates;
 	int code = c->queues ? rt_queues_before(c, a) : 0;
+	if (!code && a->updates && c->kind == RT_TRAIN && !c->verdict.reports)
+		code = rt_verdict(c);
 	for (int i = a->from; i < a->to && !code; i++)
 		code = walk_segment(c, &s->segment[i], micros > 1 ? t->micro : -1);
 	if (!code && c->queues)
@@ -80,8 +82,12 @@ static int walk(Ctx *c, const RtSchedule *s)
 {
 	int code = 0;
 	c->micro = 0;
+	if (c->kind == RT_TRAIN)
+		rt_verdict_begin(c, s);
 	for (int i = 0; !code && i < s->ntask; i++)
 		code = walk_task(c, s, &s->task[i]);
+	if (!code && c->kind == RT_TRAIN)
+		code = rt_verdict(c);
 	if (!code)
 		c->at = NULL;
 	return code;

@@ -20,6 +20,8 @@ typedef struct RtComm {
 	void (*release)(Ctx *, const struct RtJob *);     /* waits until no peer reads its operands; NULL: none does */
 	void (*late)(Ctx *, double since);                /* the walk waits for the lane since then; NULL: ignored */
 	int (*barrier)(Ctx *);
+	void (*say)(Ctx *, const RtVerdict *);            /* the part of this rank in the verdict of a step; goes on */
+	int (*hear)(Ctx *, RtVerdict *, bool wait);       /* the verdict: 0, RT_LATER, or an exit status */
 	double (*waited)(const Ctx *, int rank);          /* seconds that a rank has waited for others; NULL: unknown */
 	bool (*theirs)(const Ctx *, const void *);        /* a peer's memory is mapped at this address; NULL: none is */
 	size_t (*room)(const Ctx *);                      /* bytes of message buffers, which no plan counts; NULL: 0 */
@@ -156,6 +158,11 @@ int  rt_lane_drain(Ctx *);                                               /* fini
 int  rt_lane_poll(Ctx *);                                                /* between actions */
 int  rt_lane_open(Ctx *);                                                /* after the pool */
 void rt_lane_close(Ctx *, bool failed);
+
+/* verdict.c */
+void rt_verdict_begin(Ctx *, const RtSchedule *);       /* of a step */
+bool rt_verdict_loaded(Ctx *, int code);                /* a micro-batch; false: zeros take the place of its data */
+int  rt_verdict(Ctx *);                                 /* waits for it: 0, or the exit status of all ranks */
 
 /* replicas.c: 0 if all ranks hold the same bytes of replicated values; all ranks call it. */
 int rt_replicas(Ctx *);

@@ -40,6 +40,8 @@ typedef struct Shared {
 	_Atomic uint32_t said[2];       /* the last values of rank 0, alternating */
 	_Atomic uint32_t worst[3];      /* the largest values of all ranks, rotating */
 	_Atomic uint32_t named;         /* a rank is lost, and another one reports it */
+	/* of a step: ranks that have said their part, the largest of each word, when the last rank spoke; rotating */
+	struct { _Atomic uint32_t said, worst[3]; _Atomic uint64_t when; } verdict[3];
 } Shared;
 
 /* Of a rank. */
@@ -66,7 +68,7 @@ typedef struct Local {
 	Signal *signal;                 /* by channel and rank */
 	unsigned char *scratch, *window;
 	size_t stride;
-	uint32_t turn, worst;
+	uint32_t turn, worst, verdict;
 	int spins;
 	double patience;                /* seconds */
 	_Atomic uint64_t came;          /* when the last rank that the lane waited for was ready */
@@ -535,6 +537,52 @@ uint32_t rt_worst(Ctx *c, uint32_t mine)
 	return atomic_load(worst);
 }
 
+static void raise_to(_Atomic uint32_t *at, uint32_t value)
+{
+	for (uint32_t old = atomic_load(at); value > old && !atomic_compare_exchange_weak(at, &old, value);)
+		;
+}
+
+/* As in rt_worst, three slots rotate: a rank says its part in the next verdict after it has heard this one. */
+static void say_part(Ctx *c, const RtVerdict *v)
+{
+	Local *l = c->comm->state;
+	const uint32_t part[] = { v->code, v->not_finite, v->stop };
+	uint32_t slot = l->verdict % 3, next = (slot + 1) % 3;
+	for (int i = 0; i < 3; i++) {
+		if (c->rank == 0)
+			atomic_store(&l->shared->verdict[next].worst[i], 0);
+		raise_to(&l->shared->verdict[slot].worst[i], part[i]);
+	}
+	if (c->rank == 0)
+		atomic_store(&l->shared->verdict[next].said, 0);
+	atomic_store(&l->shared->verdict[slot].when, nanoseconds());
+	if (atomic_fetch_add(&l->shared->verdict[slot].said, 1) + 1 < (uint32_t)c->nrank)
+		return;
+	futex_wake(&l->shared->verdict[slot].said);
+	for (int r = 0; r < c->nrank; r++)
+		rt_ring(&l->pulse[r].bell, RT_FOR_JOB);
+}
+
+static int hear(Ctx *c, RtVerdict *v, bool wait)
+{
+	Local *l = c->comm->state;
+	uint32_t slot = l->verdict % 3, all = (uint32_t)c->nrank, now;
+	_Atomic uint32_t *said = &l->shared->verdict[slot].said;
+	uint64_t since = nanoseconds();
+	if (!wait && atomic_load(said) < all)
+		return RT_LATER;
+	for (int i = 0; i < l->spins && atomic_load(said) < all; i++)
+		rt_breathe();
+	for (Doubt d = { 0 }; (now = atomic_load(said)) < all; doubt(c, &d, 0, c->nrank - 1))
+		futex_wait(said, now, rt_pulse_tick(l->patience));
+	has_waited(c, since, atomic_load(&l->shared->verdict[slot].when));
+	_Atomic uint32_t *worst = l->shared->verdict[slot].worst;
+	*v = (RtVerdict){ atomic_load(&worst[0]), atomic_load(&worst[1]), atomic_load(&worst[2]) };
+	l->verdict++;
+	return 0;
+}
+
 void rt_broadcast(Ctx *c, void *what, size_t bytes)
 {
 	if (c->nrank == 1)
@@ -598,7 +646,8 @@ static int child(const RtProgram *p, Local *l, int rank, pid_t parent, int (*bod
 	rt_signals(ask_once);
 	rt_on(SIGINT, SIG_IGN);         /* the parent gets it and counts it once */
 	RtComm comm = { .name = "local", .publish = publish, .advance = advance, .release = release, .late = late,
-		.barrier = barrier, .waited = waited, .theirs = theirs, .bell = &l->pulse[rank].bell, .rest = rest,
+		.barrier = barrier, .say = say_part, .hear = hear, .waited = waited, .theirs = theirs,
+		.bell = &l->pulse[rank].bell, .rest = rest,
 		.end_publish = end_publish, .end_advance = end_advance, .state = l };
 	Ctx c = { .program = p, .role = p->role_of ? p->role_of[rank] : 0, .rank = rank, .nrank = p->nrank,
 		.comm = &comm, .seed = p->seed, .here = p->nrank, .first_here = !rank };

@@ -226,6 +226,7 @@ int rt_run(const RtProgram *p, int (*body)(Ctx *, void *), void *arg)
 		rt_signals(ask);
 		m.rank = rank;
 		RtComm comm = { .name = "mpi", .publish = publish, .advance = rt_mpi_advance, .barrier = barrier,
+			.say = rt_mpi_say, .hear = rt_mpi_hear,
 			.room = rt_mpi_room, .bell = &m.bell, .rest = rt_mpi_rest,
 			.end_open = rt_mpi_end_open, .end_close = rt_mpi_end_close, .end_advance = rt_mpi_end_advance,
 			.state = &m };

@@ -421,9 +421,13 @@ int rt_load(Ctx *c)
 		fill_program(d, RT_EVAL, b, -1, d->first);
 	else if (!ahead)
 		fill(d, b, load);
-	if (b->wrong.code)
+	/* a bad sample on one rank ends the step of all: of training, by the verdict */
+	if (b->wrong.code && !(c->kind == RT_TRAIN && c->verdict.code))
 		rt_error(c, b->wrong.code, "%s", b->wrong.text);
-	code = (int)rt_worst(c, (uint32_t)b->wrong.code);       /* a bad sample on one rank ends the step of all */
+	if (c->kind != RT_TRAIN || c->nrank == 1)
+		code = (int)rt_worst(c, (uint32_t)b->wrong.code);
+	else if (!rt_verdict_loaded(c, b->wrong.code) && b->at)
+		memset(b->at, 0, d->bytes);
 	if (code)
 		return code;
 	for (int i = 0; i < p->ninput && !code; i++) {
@@ -454,11 +458,10 @@ int rt_save_loss(Ctx *c, const float *value)
 	if (code)
 		return code;
 	c->loss = (double)v;
-	if (!isfinite(v) && c->again)
-		return RT_NUMERIC;
-	if (!isfinite(v))
-		return rt_error(c, RT_NUMERIC, "the loss is %g", (double)v);
-	return 0;
+	if (!isfinite(v) && !c->again && !c->verdict.said)
+		rt_error(c, RT_NUMERIC, "the loss is %g", (double)v);
+	c->verdict.not_finite |= !isfinite(v);
+	return rt_verdict(c);
 }
 
 static int number(Ctx *c, double *to, const float *from)

@@ -348,14 +348,13 @@ static int find_checkpoint(Ctx *c, Args *a)
 /* ---- steps ---- */
 
 /* The loss is not finite: the step is walked again, to report the first value that is not finite.  Nothing was updated
- * yet, so the state before the step is saved.  All ranks come here together: the loss is equal on all of them, and
- * rt_load reports bad data to all. */
+ * yet, so the state before the step is saved.  All ranks come here together, by the verdict of the step. */
 static int not_a_number(Ctx *c, const Args *a)
 {
 	rt_data_pause(c);
 	rt_watch_close(c);
 	c->at = NULL;
-	if (!isfinite(c->loss) && !rt_watch_open(c, NULL, false, true)) {
+	if (c->verdict.all.not_finite && !rt_watch_open(c, NULL, false, true)) {
 		c->again = true;
 		rt_do(c, RT_TRAIN);
 	}
@@ -408,7 +407,7 @@ static int train_steps(Ctx *c, const Args *a, RtReport *r)
 			rt_report_step(c, r);
 		c->step++;
 		c->at = NULL;
-		bool stop = rt_agree(c, rt_stop_asked(c)) != 0;
+		bool stop = c->nrank > 1 ? c->verdict.all.stop : rt_stop_asked(c);
 		rt_save_look(c);
 		bool due = a->save_every && c->step % a->save_every == 0, end = stop || c->step == r->steps;
 		if (a->eval_every && !stop && (c->step % a->eval_every == 0 || end))

@@ -148,6 +148,7 @@ int rt_mpi_pulse_open(Ctx *c, Mpi *m)
 		a->asked = a->when + n;
 	}
 	MPI_Comm_dup(MPI_COMM_WORLD, &m->asks);
+	MPI_Comm_dup(MPI_COMM_WORLD, &m->says);
 	m->pulse = c->nrank > 1 ? rt_pulse_open(rt_pulse_tick(m->patience), answer, m) : NULL;
 	return c->nrank > 1 && !m->pulse ? no_memory(c) : 0;
 }
@@ -264,6 +265,52 @@ int rt_mpi_rest(Ctx *c, uint32_t rung, int what, int turn)
 	if (turn == 100)
 		visit_all(c, m, what & RT_FOR_JOB, true, begin_one);
 	return turn % 100 ? 0 : visit_all(c, m, what & RT_FOR_JOB, true, ask_one);
+}
+
+/* The verdict of a step: the largest of each word, so that no order matters. */
+void rt_mpi_say(Ctx *c, const RtVerdict *v)
+{
+	Mpi *m = c->comm->state;
+	memcpy(m->part, (uint32_t[]){ v->code, v->not_finite, v->stop }, sizeof m->part);
+	pthread_mutex_lock(&m->lock);
+	MPI_Iallreduce(m->part, m->verdict, 3, MPI_UINT32_T, MPI_MAX, m->says, &m->heard_all);
+	pthread_mutex_unlock(&m->lock);
+}
+
+static int visit_ranks(Ctx *c, Mpi *m, Visit *visit)
+{
+	RtAsking *a = &m->asking[c->aside];
+	double now = waiting(m, a);
+	int code = 0;
+	for (int r = 0; r < c->nrank && !code; r++)
+		if (r != c->rank)
+			code = visit(c, m, a, r, now);
+	return code;
+}
+
+int rt_mpi_hear(Ctx *c, RtVerdict *v, bool wait)
+{
+	Mpi *m = c->comm->state;
+	for (int turn = 0, done = 0, code;; turn++) {
+		pthread_mutex_lock(&m->lock);
+		MPI_Test(&m->heard_all, &done, MPI_STATUS_IGNORE);
+		pthread_mutex_unlock(&m->lock);
+		if (done)
+			break;
+		if (!wait)
+			return RT_LATER;
+		if (turn < 100)
+			continue;
+		if (turn < TURNS)
+			sched_yield();
+		else
+			usleep(50);
+		code = turn % 100 ? 0 : visit_ranks(c, m, turn == 100 ? begin_one : ask_one);
+		if (code)
+			return code;
+	}
+	*v = (RtVerdict){ m->verdict[0], m->verdict[1], m->verdict[2] };
+	return 0;
 }
 
 /* ---- lines ---- */

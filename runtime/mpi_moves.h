@@ -39,6 +39,9 @@ typedef struct RtMpi {
 	MPI_Comm asks;                    /* liveness messages have their own communicator */
 	_Atomic uint32_t *heard;          /* by rank: its answers */
 	RtAsking asking[2];               /* of the walk and of the courier */
+	MPI_Comm says;                    /* verdicts have their own communicator */
+	uint32_t part[3], verdict[3];
+	MPI_Request heard_all;
 } RtMpi;
 
 int  rt_mpi_pulse_open(Ctx *, RtMpi *);         /* answers liveness requests from now on */
@@ -51,6 +54,8 @@ size_t rt_mpi_room(const Ctx *);                /* bytes of messages */
 int  rt_mpi_open(Ctx *, RtMpi *);               /* all routes */
 void rt_mpi_close(const Ctx *, RtMpi *);
 int  rt_mpi_advance(Ctx *, RtJob *, bool wait); /* a bucket of transfers */
+void rt_mpi_say(Ctx *, const RtVerdict *);
+int  rt_mpi_hear(Ctx *, RtVerdict *, bool wait);
 int  rt_mpi_end_open(Ctx *, RtEnd *);
 void rt_mpi_end_close(Ctx *, RtEnd *);
 int  rt_mpi_end_advance(Ctx *, RtEnd *, uint64_t k);

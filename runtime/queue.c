@@ -167,7 +167,7 @@ int rt_queues_open(Ctx *c)
 		all += r->schedule[k] ? r->schedule[k]->nqueue : 0;
 	if (!all)
 		return 0;
-	if (!c->comm || !c->comm->end_advance)
+	if (!c->comm || !c->comm->end_advance || c->device)
 		return rt_error(c, RT_PLAN, "this transport has no queues between stages");
 	if ((code = check_channels(c)))
 		return code;

@@ -19,6 +19,16 @@ typedef struct RtPool RtPool;
 /* The instructions that kernels may use; each set includes those before it. */
 typedef enum { RT_PLAIN, RT_AVX2, RT_AVX512 } RtIsa;
 
+/* The verdict of a training step (verdict.c): the worst exit status of loads; whether the loss is not finite; whether
+ * the run ends.  And what this rank has done for it. */
+typedef struct RtVerdict { uint32_t code, not_finite, stop; } RtVerdict;
+typedef struct RtPart {
+	uint32_t code, not_finite, stop;
+	RtVerdict all;
+	int loads;                      /* still to come */
+	bool reports, said, heard;      /* reports: this rank reports the loss */
+} RtPart;
+
 /* The context of a rank, the first argument of every kernel. */
 struct Ctx {
 	const RtProgram *program;
@@ -50,6 +60,7 @@ struct Ctx {
 	double loss;                    /* reported by the last step */
 	RtSums sums;                    /* reported by the last step or the last batch of an evaluation */
 	int64_t micro;                  /* the current micro-batch, from 0 */
+	RtPart verdict;                 /* of the last step */
 	int64_t runs[RT_PROGRAMS];      /* steps, batches and inferences of this process that have begun */
 	int64_t piece;                  /* the current micro-batch, counted over all runs of the program */
 	struct RtLoader *data;          /* data.c */

@@ -7,17 +7,22 @@
  *
  * Every F writes numbers of its step and micro-batch into a value that it keeps, in several copies, until its B, which
  * compares them.  Inside B, the ranks of a stage add up values, at once and with a start and a finish.  Evaluations in
- * between run another program, with queues of its own, in the same memory. */
+ * between run another program, with queues of its own, in the same memory.  After bad data or a loss that is not finite
+ * on one rank, and after a signal to rank 0, all ranks end with the same step, and nothing of a bad step is updated. */
 #include "comm.h"
 #include "save.h"
 
+#include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { N = 24, STEPS = 7, LIMIT = 300, MOST = 4 };      /* elements; steps; seconds; stages */
-typedef struct Case { const char *name; int stages, wide, micros, copies; bool gpipe, held; } Case;
+typedef enum { NOTHING, BAD_DATA, NOT_FINITE, SIGNAL } Fault;   /* in step 3 */
+enum { FAULTY = 3 };
+typedef struct Case { const char *name; int stages, wide, micros, copies; bool gpipe, held; Fault fault; } Case;
 
 /* ---- tables ---- */
 
@@ -85,7 +90,12 @@ static int forward(Ctx *c, void *const *v)
 {
 	int s = c->role, k = 0;
 	float *kept = v[k++], *out = s < now->stages - 1 ? v[k++] : NULL;
+	bool here = c->step == FAULTY && c->micro == now->micros / 2;
 	delay(c, 1);
+	if (c->kind == RT_TRAIN)
+		rt_verdict_loaded(c, here && now->fault == BAD_DATA && s == now->stages - 1 ? RT_DATA : 0);
+	if (here && now->fault == SIGNAL && c->rank == 0)
+		raise(SIGTERM);
 	fill(c, kept, N, 0, 0.5f, 1);
 	if (s)
 		compare(c, "x", v[k], N, 0, (float)(s - 1), 1);
@@ -125,8 +135,15 @@ static int backward(Ctx *c, void *const *v)
 	return code;
 }
 
+static int updated;
 static int update(Ctx *c, void *const *v)
 {
+	bool bad_loss = now->fault == NOT_FINITE && c->step == FAULTY && c->role == now->stages - 1;
+	float loss = bad_loss ? NAN : 1;
+	int code = now->fault == NOT_FINITE ? rt_save_loss(c, &loss) : 0;
+	if (code)
+		return code;
+	updated++;
 	delay(c, 5);
 	memset(v[0], 0xEE, N * sizeof(float));
 	return 0;
@@ -222,6 +239,8 @@ static void write_role(const Case *k, int s)
 	t.action[s][1] = act("B", backward, 0, (int)(at - t.list[s][1]));
 	add(t.list[s][2], value(s, TERM));
 	t.action[s][2] = act("update", update, 1, 1);
+	t.action[s][2].kind = k->fault == NOT_FINITE ? RT_SAVE : RT_COMPUTE;
+	t.action[s][0].kind = RT_LOAD;
 	for (int i = 0; i < 3; i++) {
 		t.segment[s][i] = (RtSegment){ &t.action[s][i], 1, 1, t.list[s][i] };
 		t.actor[s][i] = (RtActor){ .name = t.action[s][i].op, .from = i, .to = i + 1, .id = i,
@@ -311,10 +330,21 @@ static int rank(Ctx *c, void *arg)
 	code = code ? code : rt_lane_open(c);
 	for (; c->step < STEPS && !code; c->step++) {
 		code = rt_do(c, RT_TRAIN);
+		if (code || c->verdict.all.stop)
+			break;
 		for (int i = 0; i < 5 && c->step % 3 == 2 && !code; i++)
 			code = rt_do(c, RT_EVAL);
 	}
+	static const int want[] = { [BAD_DATA] = RT_DATA, [NOT_FINITE] = RT_NUMERIC, [SIGNAL] = 0 };
+	int64_t last = now->fault == NOTHING ? STEPS : now->fault == SIGNAL ? c->step : FAULTY;
+	if (code != want[now->fault] || c->step != last || updated != c->step + (now->fault == SIGNAL)) {
+		printf("    rank %d ends with %d after step %d and %d updates\n", c->rank, code, (int)c->step, updated);
+		bad++;
+	}
+	code = now->fault ? rt_lane_drain(c) : code;
 	code = code ? code : rt_queues_drain(c);
+	if (now->fault == SIGNAL)
+		bad += c->step < FAULTY || c->step > FAULTY + 1 || rt_worst(c, (uint32_t)c->step) != c->step;
 	code = code ? code : c->comm->barrier(c);
 	rt_lane_close(c, code);
 	rt_pool_close(c);
@@ -335,6 +365,11 @@ int main(int argc, char **argv)
 		{ .name = "one-micro-batch", .stages = 2, .wide = 1, .micros = 1, .copies = 2 },
 		{ .name = "two-stages-of-two-ranks", .stages = 2, .wide = 2, .micros = 5, .copies = 2 },
 		{ .name = "two-ranks-each-1-copy", .stages = 2, .wide = 2, .micros = 4, .copies = 1, .held = true },
+		{ .name = "bad-data-ends-all", .stages = 3, .wide = 1, .micros = 4, .copies = 1, .fault = BAD_DATA },
+		{ .name = "loss-that-is-no-number-ends-all", .stages = 2, .wide = 2, .micros = 4, .copies = 2,
+		  .fault = NOT_FINITE },
+		{ .name = "signal-ends-all-after-one-step", .stages = 3, .wide = 1, .micros = 4, .copies = 2,
+		  .fault = SIGNAL },
 	};
 	enum { NCASE = sizeof cases / sizeof cases[0] };
 	int one = argc > 1 ? atoi(argv[1]) : -1;        /* -2: a list of the cases, with their numbers of ranks */

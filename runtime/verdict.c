@@ -1,0 +1,70 @@
+/* The verdict of a training step, without which nothing is updated: the data of all ranks are good, the loss is a
+ * number, and whether the run ends after this step because a signal asked for it.
+ *
+ *   rank 0   load  F  ......  B   says good, stop       hears | update
+ *   rank 1   load  says good  F  B  ....................hears | update
+ *
+ * A rank says its part once per step, as soon as it is known, and continues; it waits for the parts of the others where
+ * it reports the loss, or before its first update.  After bad data it computes with zeros, so that other ranks get what
+ * they wait for.  There is no other barrier in or between steps. */
+#include "comm.h"
+
+static bool acts(const RtSchedule *s, const RtActor *a, RtKind kind)
+{
+	for (int i = a->from; i < a->to; i++)
+		for (int k = 0; k < s->segment[i].count; k++)
+			if (s->segment[i].action[k].kind == kind)
+				return true;
+	return false;
+}
+
+void rt_verdict_begin(Ctx *c, const RtSchedule *s)
+{
+	RtPart *v = &c->verdict;
+	*v = (RtPart){ 0 };
+	for (int i = 0; i < s->ntask; i++) {
+		v->loads += acts(s, &s->actor[s->task[i].actor], RT_LOAD);
+		v->reports |= acts(s, &s->actor[s->task[i].actor], RT_SAVE);
+	}
+}
+
+static void say(Ctx *c)
+{
+	RtPart *v = &c->verdict;
+	if (v->said)
+		return;
+	v->said = true;
+	v->stop = c->nrank > 1 && c->rank == 0 && rt_stop_asked(c);
+	v->all = (RtVerdict){ v->code, v->not_finite, v->stop };
+	if (c->nrank > 1)
+		c->comm->say(c, &v->all);
+}
+
+bool rt_verdict_loaded(Ctx *c, int code)
+{
+	RtPart *v = &c->verdict;
+	v->code = (uint32_t)code > v->code ? (uint32_t)code : v->code;
+	if (!--v->loads && !v->reports)
+		say(c);
+	return !v->code;
+}
+
+int rt_verdict(Ctx *c)
+{
+	RtPart *v = &c->verdict;
+	int code = 0;
+	say(c);
+	for (int turn = 0; c->nrank > 1 && !v->heard && !code; turn++) {
+		bool wait = !c->queues || rt_lane_threaded(c);
+		code = c->comm->hear(c, &v->all, wait);
+		v->heard = !code;
+		if (code != RT_LATER)
+			continue;
+		code = rt_lane_turn(c, turn);
+		turn = code ? turn : -1;
+		code = code > 0 ? code : 0;
+	}
+	if (code)
+		return code;
+	return v->all.code ? (int)v->all.code : v->all.not_finite ? RT_NUMERIC : 0;
+}
