@@ -68,6 +68,9 @@ static int walk_task(Ctx *c, const RtSchedule *s, const RtTask *t)
 	c->piece = c->runs[c->kind] * micros + c->micro;
 	c->id = a->id;
 	c->changed += a->updates;
+	double since = c->watch && c->watch->ran ? rt_seconds() : 0;
+	if (c->comm && c->comm->task)
+		c->comm->task(c, t->actor);
 	int code = c->queues ? rt_queues_before(c, a) : 0;
 	if (!code && a->updates && c->kind == RT_TRAIN && !c->verdict.reports)
 		code = rt_verdict(c);
@@ -75,6 +78,8 @@ static int walk_task(Ctx *c, const RtSchedule *s, const RtTask *t)
 		code = walk_segment(c, &s->segment[i], micros > 1 ? t->micro : -1);
 	if (!code && c->queues)
 		rt_queues_after(c, a);
+	if (!code && c->watch && c->watch->ran)
+		c->watch->ran(c, a, t->micro, since);
 	return code;
 }
 

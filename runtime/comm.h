@@ -35,6 +35,7 @@ typedef struct RtComm {
 	void (*end_publish)(Ctx *, struct RtEnd *);       /* the walk has made a piece; NULL: the courier looks */
 	int (*end_advance)(Ctx *, struct RtEnd *, uint64_t k);    /* 0 when piece k is complete, RT_LATER, or an exit
 	                                                   * status */
+	void (*task)(Ctx *, int actor);                   /* the walk begins a task; NULL: ignored, as the next */
 	void (*waits)(Ctx *, const struct RtEnd *);       /* the walk waits for an end; NULL: no longer */
 	size_t taken;                                     /* bytes that the message library took at the start */
 	void *state;

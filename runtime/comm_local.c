@@ -49,8 +49,11 @@ typedef struct Pulse {
 	_Atomic uint64_t beat;          /* time of the last one */
 	_Atomic uint64_t waited;        /* nanoseconds that this rank has waited for others */
 	RtBell bell;
-	char rest[LINE - 2 * sizeof(uint64_t) - sizeof(RtBell)];
+	_Atomic int64_t task;           /* that it is in: TASK_OF(program, actor, micro-batch) */
+	_Atomic uint32_t waits;         /* 1 + the rank that it waits for in a queue; 0: none */
+	char rest[LINE - 3 * sizeof(uint64_t) - sizeof(RtBell) - sizeof(uint32_t)];
 } Pulse;
+#define TASK_OF(kind, actor, micro) ((int64_t)(kind) << 56 | (int64_t)(actor) << 32 | (int64_t)(micro))
 
 /* The progress of a rank on a channel: the number of buckets whose operands others may read and whose results others
  * may write; the number of buckets of which it has finished all reads and writes. */
@@ -72,6 +75,10 @@ typedef struct Local {
 	int spins;
 	double patience;                /* seconds */
 	_Atomic uint64_t came;          /* when the last rank that the lane waited for was ready */
+	const RtEnd *_Atomic wanted;    /* the end that the walk waits for */
+	_Atomic uint64_t since;         /* since when, in nanoseconds, and in which step */
+	_Atomic int64_t step;
+	bool warned;
 	struct Doubt { int rank; uint64_t beat; double looked, unchanged; } doubt;      /* of the thread that rests */
 	_Alignas(LINE) unsigned char few[FEW];
 } Local;
@@ -411,6 +418,61 @@ static void release(Ctx *c, const RtJob *j)
 	all_through(c, j, true);
 }
 
+static void begin_task(Ctx *c, int actor)
+{
+	const Local *l = c->comm->state;
+	atomic_store_explicit(&l->pulse[c->rank].task, TASK_OF(c->kind, actor, c->micro), memory_order_relaxed);
+}
+
+/* The first peer that an end waits for; -1: none. */
+static int owes(const Ctx *c, const RtEnd *e)
+{
+	uint32_t next = (uint32_t)atomic_load(&e->done) + 1;
+	for (int i = 0; i < e->npeer; i++) {
+		Signal *s = &((const Local *)c->comm->state)->signal[(size_t)e->queue->channel * (size_t)c->nrank +
+			(size_t)e->peer[i]];
+		if ((int32_t)(atomic_load(e->queue->sends ? &s->through : &s->ready) - next) < 0)
+			return e->peer[i];
+	}
+	return -1;
+}
+
+static void waits(Ctx *c, const RtEnd *e)
+{
+	Local *l = c->comm->state;
+	atomic_store(&l->pulse[c->rank].waits, e ? (uint32_t)(owes(c, e) + 1) : 0);
+	atomic_store(&l->since, nanoseconds());
+	atomic_store(&l->step, c->step);
+	atomic_store(&l->wanted, e);
+}
+
+/* Once, if the walk waits for longer than the patience though all ranks are alive: for which queue, and for which rank
+ * in the end, along the chain of those that wait themselves. */
+static void warn(Ctx *c)
+{
+	Local *l = c->comm->state;
+	const RtEnd *e = atomic_load(&l->wanted);
+	double seconds = 1e-9 * (double)(nanoseconds() - atomic_load(&l->since));
+	if (!e || l->warned || seconds < l->patience)
+		return;
+	int first = owes(c, e), last = first;
+	for (int i = 0; i < c->nrank && last >= 0 && atomic_load(&l->pulse[last].waits); i++)
+		last = (int)atomic_load(&l->pulse[last].waits) - 1;
+	if (first < 0 || last < 0)
+		return;
+	const RtProgram *p = c->program;
+	int64_t task = atomic_load(&l->pulse[last].task);
+	const RtSchedule *s = p->role[p->role_of ? p->role_of[last] : 0]->schedule[task >> 56];
+	int64_t micro = rt_end_piece(c, e, atomic_load(&e->done)) % rt_micros(c, e->kind);
+	bool round = atomic_load(&l->pulse[last].waits);
+	fprintf(stderr, "rank %d step %lld: %s %s of micro-batch %lld waits %.0f s for rank %d; rank %d %s, in %s of "
+		"micro-batch %d\n", c->rank, (long long)atomic_load(&l->step),
+		e->queue->sends ? "send" : "receive", e->queue->name, (long long)micro, seconds, first, last,
+		round ? "waits in a circle" : "waits for nobody", s->actor[task >> 32 & 0xFFFFFF].name,
+		(int)(task & 0xFFFFFFFF));
+	l->warned = true;
+}
+
 /* Sleeps until the bell rings.  The courier does not spin: it leaves the processor to the walk. */
 static int rest(Ctx *c, uint32_t rung, int what, int turn)
 {
@@ -427,8 +489,10 @@ static int rest(Ctx *c, uint32_t rung, int what, int turn)
 	if (atomic_load(&b->rings) == rung)
 		futex_wait(&b->rings, rung, what ? rt_pulse_tick(l->patience) : 3600);
 	atomic_store(&b->asleep, 0);
-	if (what)
+	if (what) {
 		doubt(c, &l->doubt, 0, c->nrank - 1);
+		warn(c);
+	}
 	return 0;
 }
 
@@ -648,7 +712,8 @@ static int child(const RtProgram *p, Local *l, int rank, pid_t parent, int (*bod
 	RtComm comm = { .name = "local", .publish = publish, .advance = advance, .release = release, .late = late,
 		.barrier = barrier, .say = say_part, .hear = hear, .waited = waited, .theirs = theirs,
 		.bell = &l->pulse[rank].bell, .rest = rest,
-		.end_publish = end_publish, .end_advance = end_advance, .state = l };
+		.end_publish = end_publish, .end_advance = end_advance, .task = begin_task,
+		.waits = waits, .state = l };
 	Ctx c = { .program = p, .role = p->role_of ? p->role_of[rank] : 0, .rank = rank, .nrank = p->nrank,
 		.comm = &comm, .seed = p->seed, .here = p->nrank, .first_here = !rank };
 	c.bound = bind_rank(rank, p->nrank);

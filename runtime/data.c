@@ -460,7 +460,8 @@ int rt_save_loss(Ctx *c, const float *value)
 	c->loss = (double)v;
 	if (!isfinite(v) && !c->again && !c->verdict.said)
 		rt_error(c, RT_NUMERIC, "the loss is %g", (double)v);
-	c->verdict.not_finite |= !isfinite(v);
+	if (!isfinite(v))
+		c->verdict.not_finite = 1;
 	return rt_verdict(c);
 }
 

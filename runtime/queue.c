@@ -184,7 +184,7 @@ int rt_queues_open(Ctx *c)
 			return rt_error(c, RT_MEMORY, "no memory for queues");
 		for (int i = 0; i < q->nend[k] && !code; i++) {
 			q->end[k][i].queue = &s->queue[i];
-			q->end[k][i].kind = k;
+			q->end[k][i].kind = (RtProgramKind)k;
 			code = open_end(c, s, &q->end[k][i]);
 		}
 		find_other(q->end[k], q->nend[k]);

@@ -175,6 +175,8 @@ typedef struct RtWatch {
 	void (*before)(Ctx *);
 	int (*after)(Ctx *);
 	void (*moved)(Ctx *, double from, double to);
+	/* of pipelines; NULL: nothing */
+	void (*ran)(Ctx *, const RtActor *, int micro, double since);           /* a task */
 	void (*waited)(Ctx *, const struct RtEnd *, double since);              /* the walk, for a queue */
 	void (*arrived)(Ctx *, const struct RtEnd *, uint64_t k);               /* a piece */
 } RtWatch;

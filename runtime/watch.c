@@ -18,8 +18,11 @@
 
 enum { EVENTS = 1 << 20 };
 
-/* lane: a transfer in flight, from its first attempt to its end */
-typedef struct Event { double from, to; const RtAction *at; const char *name; int id; bool lane; } Event;
+/* An action; a transfer in flight, from its first attempt to its end; of a pipeline: a task, a wait for a queue, a
+ * piece that was transferred.  Each kind is on a row: tasks contain their actions and waits. */
+typedef enum { ACTION, LANE, TASK, WAIT, PIECE } EventKind;
+static const int row_of[] = { [ACTION] = 0, [LANE] = 1, [TASK] = 0, [WAIT] = 0, [PIECE] = 2 };
+typedef struct Event { double from, to; const RtAction *at; const char *name; int id; EventKind kind; } Event;
 typedef struct Total { const RtAction *at; const char *name; double seconds; int64_t runs; } Total;
 
 typedef struct Watch {
@@ -101,7 +104,30 @@ static void moved(Ctx *c, double from, double to)
 	Watch *w = watch(c);
 	if (w->event && w->nevent < EVENTS && c->at)
 		w->event[w->nevent++] = (Event){ .from = from - w->begin, .to = to - w->begin, .at = c->at,
-			.name = value_name(c), .id = c->id, .lane = true };
+			.name = value_name(c), .id = c->id, .kind = LANE };
+}
+
+static void add_event(Watch *w, EventKind kind, const char *name, int micro, double from, double to)
+{
+	if (w->event && w->nevent < EVENTS)
+		w->event[w->nevent++] = (Event){ .from = from - w->begin, .to = to - w->begin, .name = name,
+			.id = micro, .kind = kind };
+}
+
+static void ran(Ctx *c, const RtActor *a, int micro, double since)
+{
+	add_event(watch(c), TASK, a->name, micro, since, rt_seconds());
+}
+
+static void waited(Ctx *c, const RtEnd *e, double since)
+{
+	add_event(watch(c), WAIT, e->queue->name, (int)c->micro, since, rt_seconds());
+}
+
+static void arrived(Ctx *c, const RtEnd *e, uint64_t k)
+{
+	size_t slot = k % (uint64_t)e->queue->copies;
+	add_event(watch(c), PIECE, e->queue->name, (int)c->micro, e->from[slot], e->to[slot]);
 }
 
 /* True if all kept values are finite; else reports one that is not, parameters before optimizer state. */
@@ -124,6 +150,11 @@ int rt_watch_open(Ctx *c, const char *trace, bool profile, bool check)
 		return rt_error(c, RT_MEMORY, "no memory");
 	c->watch = &w->calls;
 	w->calls = (RtWatch){ .before = before, .after = after, .moved = moved };
+	if (c->queues) {
+		w->calls.ran = ran;
+		w->calls.waited = waited;
+		w->calls.arrived = arrived;
+	}
 	w->trace = trace;
 	w->check = check && finite_kept(c);
 	w->begin = rt_seconds();
@@ -142,6 +173,18 @@ static void put_name(FILE *f, const char *s)
 		fprintf(f, *s == '\\' ? "\\\\" : "%c", *s);
 }
 
+/* "F1 2", "wait for x6 2": with the micro-batch. */
+static void put_task(FILE *f, const Ctx *c, const Event *e)
+{
+	static const char *const cat[] = { [TASK] = "task", [WAIT] = "wait", [PIECE] = "transfer" };
+	fprintf(f, "{\"name\":\"%s", e->kind == WAIT ? "wait for " : "");
+	put_name(f, e->name);
+	if (e->id >= 0)
+		fprintf(f, " %d", e->id);
+	fprintf(f, "\",\"cat\":\"%s\",\"ph\":\"X\",\"ts\":%.3f,\"dur\":%.3f,\"pid\":%d,\"tid\":%d},\n", cat[e->kind],
+		1e6 * e->from, 1e6 * (e->to - e->from), c->rank, row_of[e->kind]);
+}
+
 static int write_trace(Ctx *c, const Watch *w)
 {
 	int bad = 0;
@@ -157,12 +200,16 @@ static int write_trace(Ctx *c, const Watch *w)
 		fputs(r ? "" : "[\n", f);
 		for (int i = 0; i < w->nevent; i++) {
 			const Event *e = &w->event[i];
-			bool moves = e->lane || e->at->kind == RT_COLLECTIVE || e->at->kind == RT_START ||
+			if (e->kind > LANE) {
+				put_task(f, c, e);
+				continue;
+			}
+			bool moves = e->kind == LANE || e->at->kind == RT_COLLECTIVE || e->at->kind == RT_START ||
 				e->at->kind == RT_FINISH;
 			fprintf(f, "{\"name\":\"%s\",\"cat\":\"%s\",\"ph\":\"X\",\"ts\":%.3f,\"dur\":%.3f,\"pid\":%d,"
 				"\"tid\":%d,\"args\":{\"action\":\"a%d\",\"value\":\"",
 				e->at->op, moves ? "transfer" : "compute", 1e6 * e->from, 1e6 * (e->to - e->from),
-				c->rank, e->lane, e->id);
+				c->rank, row_of[e->kind], e->id);
 			put_name(f, e->name);
 			fprintf(f, "\"}},\n");
 		}

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 enum { N = 24, STEPS = 7, LIMIT = 300, MOST = 4 };      /* elements; steps; seconds; stages */
-typedef enum { NOTHING, BAD_DATA, NOT_FINITE, SIGNAL } Fault;   /* in step 3 */
+typedef enum { NOTHING, BAD_DATA, NOT_FINITE, SIGNAL, SLOW } Fault;   /* in step 3 */
 enum { FAULTY = 3 };
 typedef struct Case { const char *name; int stages, wide, micros, copies; bool gpipe, held; Fault fault; } Case;
 
@@ -96,6 +96,8 @@ static int forward(Ctx *c, void *const *v)
 		rt_verdict_loaded(c, here && now->fault == BAD_DATA && s == now->stages - 1 ? RT_DATA : 0);
 	if (here && now->fault == SIGNAL && c->rank == 0)
 		raise(SIGTERM);
+	if (here && now->fault == SLOW && c->kind == RT_TRAIN && s == now->stages - 1)
+		sleep(4);
 	fill(c, kept, N, 0, 0.5f, 1);
 	if (s)
 		compare(c, "x", v[k], N, 0, (float)(s - 1), 1);
@@ -335,8 +337,8 @@ static int rank(Ctx *c, void *arg)
 		for (int i = 0; i < 5 && c->step % 3 == 2 && !code; i++)
 			code = rt_do(c, RT_EVAL);
 	}
-	static const int want[] = { [BAD_DATA] = RT_DATA, [NOT_FINITE] = RT_NUMERIC, [SIGNAL] = 0 };
-	int64_t last = now->fault == NOTHING ? STEPS : now->fault == SIGNAL ? c->step : FAULTY;
+	static const int want[] = { [BAD_DATA] = RT_DATA, [NOT_FINITE] = RT_NUMERIC, [SIGNAL] = 0, [SLOW] = 0 };
+	int64_t last = now->fault == NOTHING || now->fault == SLOW ? STEPS : now->fault == SIGNAL ? c->step : FAULTY;
 	if (code != want[now->fault] || c->step != last || updated != c->step + (now->fault == SIGNAL)) {
 		printf("    rank %d ends with %d after step %d and %d updates\n", c->rank, code, (int)c->step, updated);
 		bad++;
@@ -370,6 +372,7 @@ int main(int argc, char **argv)
 		  .fault = NOT_FINITE },
 		{ .name = "signal-ends-all-after-one-step", .stages = 3, .wide = 1, .micros = 4, .copies = 2,
 		  .fault = SIGNAL },
+		{ .name = "slow-rank", .stages = 3, .wide = 1, .micros = 4, .copies = 1, .fault = SLOW },
 	};
 	enum { NCASE = sizeof cases / sizeof cases[0] };
 	int one = argc > 1 ? atoi(argv[1]) : -1;        /* -2: a list of the cases, with their numbers of ranks */

@@ -14,6 +14,10 @@ run() { # name, lanes, command...
 	done
 }
 run local "thread walk none" "$BUILD/test-runtime-queues"
+# Ranks that wait for longer than the patience name the rank that waits for nobody.
+RT_PATIENCE=2 "$BUILD/test-runtime-queues" 12 >log 2>&1
+grep -q '^rank 0 step 3: [a-z]* [xg] of micro-batch [0-9] waits [0-9]* s for rank 1; rank 2 waits for nobody, in F of micro-batch 2$' log &&
+	echo "ok names-the-slow-rank" || { echo "not ok names-the-slow-rank" && sed 's/^/    /' log; }
 if build tsan gcc -O1 -fsanitize=thread $(cd "$ROOT/runtime" && ls *.c | grep -v '^comm_[mn]\|^mpi_\|_cuda'); then
 	TSAN_OPTIONS=halt_on_error=1:exitcode=66 run tsan "thread walk" ./tsan
 else
