@@ -87,6 +87,20 @@ void emit_turn(Emit *e, int program)
 	e->plan = e->now->model->plan;
 }
 
+/* Bytes of the slab that the ranks of a role need; 0: that of the program.  Packed weights are at the end of the slab. */
+static int64_t slab_of_role(const Emit *e, int role)
+{
+	int64_t most = 0;
+	for (int i = 0; i < e->nprogram; i++) {
+		const Plan *p = e->program[i].model->plan;
+		if (!p->stages || p->npacked || p->nrole != e->plan->nrole)
+			return 0;
+		int64_t slab = memplan_of_role(p, &p->role[role]).slab;
+		most = slab > most ? slab : most;
+	}
+	return most < values_slab(e) ? most : 0;
+}
+
 /* One entry per role, with its schedules. */
 static void print_roles(Emit *e, Text *t)
 {
@@ -104,7 +118,11 @@ static void print_roles(Emit *e, Text *t)
 		text_add(t, "static const RtRole role%d = { .schedule = {", r);
 		for (int i = 0; i < PROGRAMS; i++)
 			text_add(t, has[i] ? "%s &role%d_%s" : "%s NULL", i ? "," : "", r, emit_program_name[i]);
-		text_add(t, " } };\n");
+		text_add(t, " }");
+		int64_t slab = slab_of_role(e, r);
+		if (slab)
+			text_add(t, ", .slab_bytes = %" PRId64, slab);
+		text_add(t, " };\n");
 	}
 	text_add(t, "static const RtRole *const roles[] = {");
 	for (int r = 0; r < e->plan->nrole; r++)

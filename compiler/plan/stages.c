@@ -11,8 +11,8 @@
  * Before the backward pass (stages_spread) every node gets a stage, written as @stage and @on, which the nodes of the
  * backward pass, of recomputation and of the other programs inherit:
  *
- *   - A node with @stage has it.  A node without is in the stage of its latest operand, or, if it has parameters only,
- *     in that of its first reader.
+ *   - A node with @stage has it.  A node without is in the stage of its latest operand, or, before the first stage that is
+ *     marked, in stage 0; what depends on parameters only is in the stage of its first reader.
  *   - Where no node has @stage, the list of nodes is cut into consecutive pieces: the longest piece is as short as
  *     possible, and of the cuts that are at most 2 % longer, the one that moves the fewest bytes is taken.
  *   - What depends on inputs and constants alone and is read by several stages (masks, tables of positions) is computed
@@ -33,6 +33,7 @@ typedef struct Spread {
 	int *of;                        /* by node: its stage, UNKNOWN or EVERYWHERE */
 	int *first, *last;              /* by value: the first and the last stage that reads it */
 	bool *free;                     /* by value: it depends on inputs and constants only */
+	bool *fed;                      /* by value: it depends on an input */
 } Spread;
 
 /* ---- what the model asks for ---- */
@@ -205,15 +206,22 @@ static void find_free(Spread *w)
 	for (int i = 0; i < g->nvalue; i++) {
 		const Value *v = g->value[i];
 		w->free[i] = !v->def && !v->param;
+		w->fed[i] = v->input && !v->param;
 	}
 	for (int i = 0; i < g->nnode; i++) {
 		const Node *n = g->node[i];
-		bool all = !n->row->random;
-		for (int k = 0; k < n->nin; k++)
-			all &= !n->in[k] || n->in[k]->graph != g || w->free[n->in[k]->id];
+		bool all = !n->row->random, any = n->row->random;
+		for (int k = 0; k < n->nin; k++) {
+			if (!n->in[k] || n->in[k]->graph != g)
+				continue;
+			all &= w->free[n->in[k]->id];
+			any |= w->fed[n->in[k]->id];
+		}
 		for (int k = 0; k < n->nout; k++)
-			if (n->out[k])
+			if (n->out[k]) {
 				w->free[n->out[k]->id] = all;
+				w->fed[n->out[k]->id] = any;
+			}
 	}
 }
 
@@ -239,9 +247,14 @@ static int latest_operand(const Spread *w, const Node *n)
 /* Nodes that follow their operands. */
 static void follow(Spread *w)
 {
-	for (int i = 0; i < w->g->nnode; i++)
-		if (w->of[i] == UNKNOWN && !is_free(w, w->g->node[i]))
-			w->of[i] = latest_operand(w, w->g->node[i]);
+	for (int i = 0; i < w->g->nnode; i++) {
+		const Node *n = w->g->node[i];
+		if (w->of[i] != UNKNOWN || is_free(w, n))
+			continue;
+		w->of[i] = latest_operand(w, n);
+		if (w->of[i] == UNKNOWN && n->nout && n->out[0] && w->fed[n->out[0]->id])
+			w->of[i] = 0;
+	}
 }
 
 static void reads(Spread *w, const Node *n, int stage)
@@ -546,6 +559,7 @@ int stages_spread(Graph *g)
 	w.first = arena_array(g->scratch, int, g->nvalue + 1);
 	w.last = arena_array(g->scratch, int, g->nvalue + 1);
 	w.free = arena_array(g->scratch, bool, g->nvalue + 1);
+	w.fed = arena_array(g->scratch, bool, g->nvalue + 1);
 	for (int i = 0; i < g->nnode; i++) {
 		const Annot *a = annot_find(g->node[i]->annot, "stage");
 		w.of[i] = a ? (int)a->arg->i : UNKNOWN;

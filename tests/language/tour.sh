@@ -35,3 +35,7 @@ make -s -C "$TMP/out" STATIC= CFLAGS=-O1 >"$TMP/log" 2>&1 || echo "not ok traine
 { "$TMP/out/trainer" --every=250 --checkpoint="$TMP/ck" && "$TMP/out/trainer" --resume="$TMP/ck" --eval; } 2>"$TMP/err" | plain >"$TMP/run"
 shown '359 held-out samples' | plain >"$TMP/want"
 diff "$TMP/want" "$TMP/run" >"$TMP/why" && [ -s "$TMP/want" ] && echo "ok run, $(wc -l <"$TMP/want") lines" || echo "not ok run: $(cat "$TMP/why" "$TMP/err")"
+
+"$SBPCC" examples/gpt.ir --micro-batches=8 --ranks=2 --stages=2 --schedule=1f1b -o "$TMP/pipe" >"$TMP/log" 2>&1 || echo "not ok pipeline: $(head -n 1 "$TMP/log")"
+shown 'pipeline 1f1b: 2 stages' | sed 1d >"$TMP/pipeline"
+within pipeline "$TMP/pipeline" "$TMP/log"
