@@ -676,18 +676,39 @@ static void slot_copies(const Plan *p, const Role *r, Slot *s, const TaskTouch *
 	need(s, n, n > 1 || others ? LIFE_BODY : LIFE_HERE);
 }
 
-/* The values of a queue are given back together. */
-static void queue_copies(const Plan *p, const Role *r, const Queue *q, int *left)
+/* Whether a role runs two blocks for its micro-batches in the same order. */
+static bool same_order(const Role *r, int x, int y)
 {
-	int more = p->stages->pipe.micros > 1;
+	for (int i = 0, k = 0; i < r->ntask; i++) {
+		if (r->task[i].block != x)
+			continue;
+		while (k < r->ntask && r->task[k].block != y)
+			k++;
+		if (k == r->ntask || r->task[k++].micro != r->task[i].micro)
+			return false;
+	}
+	return true;
+}
+
+/* The values of a queue are given back together.  If they are given back in another order than they arrive (a schedule
+ * that goes backwards through its micro-batches), every micro-batch has a copy of its own; then room is never waited for
+ * in a step, and a rank receives nothing for a step that it has not begun, so they may be given back by the first
+ * reader. */
+static void queue_copies(const Plan *p, const Role *r, Queue *q, int *left)
+{
+	int micros = p->stages->pipe.micros, more = micros > 1;
 	bool others = false;
 	TaskTouch t = { .block = (int[]){ q->to, q->last }, .n = 1 + (q->last != q->to) };
-	for (int k = 0; k < q->n; k++) {
-		if (on(q->take[k], r))
+	if (!on(q->make[0], r)) {
+		for (int k = 0; k < q->n && on(q->take[0], r); k++)
 			need(q->take[k], 1 + more, LIFE_ALWAYS);
-		if (on(q->make[k], r))
-			need(q->make[k], in_flight(r, &t, left, &others) + more, LIFE_ALWAYS);
+		return;
 	}
+	bool ordered = same_order(r, q->to, q->last);
+	int copies = ordered ? in_flight(r, &t, left, &others) + more : micros;
+	q->last = ordered ? q->last : q->to;
+	for (int k = 0; k < q->n; k++)
+		need(q->make[k], copies, LIFE_ALWAYS);
 }
 
 /* Copies as @copies, so that a dump contains them; what a dump says wins. */
