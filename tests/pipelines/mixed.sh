@@ -34,6 +34,12 @@ tree two --ranks=2 --stages=2 --schedule=1f1b && tree three --ranks=3 --stages=3
 	run plain --export=plain/x && run two --steps=3 --checkpoint=saved && run three --resume=saved --steps=6 --export=three/x &&
 	verdict "resumed under another cut" plain/x/model.safetensors three/x/model.safetensors
 
+# In the trace, tasks of the two stages overlap in time.
+run two --steps=100 --trace=trace.json && sed -n 's/.*"cat":"task".*"ts":\([0-9.]*\),"dur":\([0-9.]*\),"pid":\([0-9]*\).*/\3 \1 \2/p' trace.json | awk '
+	$1 == 0 { from[n] = $2; to[n++] = $2 + $3 }
+	$1 == 1 { m++; for (i = 0; i < n && !any; i++) any = from[i] < $2 + $3 && $2 < to[i] }
+	END { print (n > 400 && m > 400 && any ? "ok stages overlap" : "not ok stages overlap: of " n + 0 " and " m + 0 " tasks none") }'
+
 if command -v mpirun >/dev/null && command -v mpicc >/dev/null; then
 	tree mpi --ranks=3 --stages=3 --schedule=zb-h1 && make -s -C mpi TRANSPORT=mpi >mpi.make 2>&1 &&
 		mpirun --allow-run-as-root --oversubscribe -n 3 mpi/trainer --export=mpi/x >mpi.run 2>&1 &&
