@@ -78,7 +78,8 @@ int main(void)
 			role[r] = (RtRole){ .schedule = { NULL, &s[r], NULL } };
 		}
 		RtProgram p = { .nrank = 2, .role = roles, .nrole = 2, .role_of = role_of, .value = value, .nvalue = 4,
-			.most = 1, .form = form, .nform = 2, .move = move, .nmove = 2, .channel = channel, .nchannel = 2,
+			.most = 1, .form = form, .nform = 2, .move = move, .nmove = 2,
+			.channel = channel, .nchannel = 2,
 			.slab_bytes = RT_PAGE, .window_bytes = RT_PAGE };
 		int code = rt_run(&p, rank, NULL);
 		if (code || hops)

@@ -552,7 +552,8 @@ static void print_uses(const Sched *s, Text *t, EndUse use, int block, const End
 			v[n++] = i;
 	}
 	print_ints(t, field[use], v, n);
-	text_add(t, n ? ", .n%s = %d" : "", field[use], n);
+	if (n)
+		text_add(t, ", .n%s = %d", field[use], n);
 }
 
 /* The tables of queues, actors and tasks. */

@@ -56,7 +56,10 @@ static void lives(const Plan *p)
 				widen(s, i, i);
 		}
 	}
-	for (int i = 0; i < p->nslot; i++) {    /* a value made before the micro-batches is read by each of them */
+	for (int i = 0; i < p->nslot; i++)      /* memory is live as long as any value in it */
+		if (p->slot[i] && p->slot[i]->store != p->slot[i])
+			widen(root(p->slot[i]), p->slot[i]->first, p->slot[i]->last);
+	for (int i = 0; i < p->nslot; i++) {    /* what is made before the micro-batches is read by each */
 		Slot *s = p->slot[i];
 		if (s && s->first < r->body && s->last >= r->body && s->last < r->after)
 			s->last = r->after;     /* so that no result of their last action takes its memory */
@@ -65,9 +68,6 @@ static void lives(const Plan *p)
 		if (s && s->life == LIFE_ALWAYS)
 			widen(s, -1, r->nstep);
 	}
-	for (int i = 0; i < p->nslot; i++)      /* memory is live as long as any value in it */
-		if (p->slot[i] && p->slot[i]->store != p->slot[i])
-			widen(root(p->slot[i]), p->slot[i]->first, p->slot[i]->last);
 }
 
 /* ---- in place ---- */

@@ -18,11 +18,11 @@ model() { # arguments of @train, annotations of the node h
 given='optimizer: sgd(lr: 0.1), steps: 20, seed: 3, data: points(classes: 4, noise: 1)'
 
 model "$given" '@stage(1)' >stage.ir
-says stages-are-not-honoured 'stage.ir:3:20: warning: @stage is not honoured' stage.ir
+says stages-on-one-rank 'stage.ir:3:20: warning: @stage has no effect' stage.ir
 silent stages-are-printed --print stage.ir
 silent stages-are-dumped --dump-after=plan --stop-after=plan stage.ir
 silent stages-are-written --write=stage.onnx stage.ir
-says stages-of-onnx 'warning: @stage is not honoured' stage.onnx
+says stages-of-onnx 'warning: @stage has no effect' stage.onnx
 
 # Only the loss would gain from more ranks: nothing is worth a transfer.
 model "$given" '' >m.ir

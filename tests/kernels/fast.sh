@@ -4,7 +4,7 @@
 build() { # name, flags
 	local name=$1
 	shift
-	gcc -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -fno-math-errno "$@" -I"$ROOT/runtime" -I"$ROOT/kernels" -I"$ROOT/kernels/cpu" -I"$HERE/fast" -o "$name" \
+	gcc -std=c11 -D_GNU_SOURCE -ffunction-sections -Wl,--gc-sections -Wall -Wextra -Werror -fno-math-errno "$@" -I"$ROOT/runtime" -I"$ROOT/kernels" -I"$ROOT/kernels/cpu" -I"$HERE/fast" -o "$name" \
 		"$HERE/fast.c" "$HERE"/fast/*.c "$ROOT"/kernels/cpu/*_fast.c "$ROOT"/kernels/cpu/*_tree.c "$ROOT/kernels/cpu/gemm.c" "$ROOT/kernels/cpu/winograd.c" "$ROOT/runtime/thread.c" "$ROOT/runtime/actor.c" "$ROOT/runtime/base.c" "$ROOT/runtime/lane.c" -pthread -lm
 }
 try() { # name, flags

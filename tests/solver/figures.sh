@@ -22,7 +22,7 @@ bad "a word for a number" 'flops many\nbytes 1e9\n' 'machine:1:7: error: many is
 bad "a negative number" 'flops 1e9\nbytes -1\n' 'machine:2:7: error: -1 is no number'
 bad "a number too much" 'flops 1 2\n' 'machine:1:1: error: flops takes 1 number'
 bad "a figure that is missing" 'flops 1e9\n' 'needs a line `bytes N`'
-bad "ranks that no link joins" 'flops 1e9\nbytes 1e9\nlink 4 1e-6 1e9\n' 'no link is said to join the ranks along axis 0 of mesh m'
+bad "ranks that no link joins" 'flops 1e9\nbytes 1e9\nlink 4 1e-6 1e9\n' 'no link joins the ranks along axis 0 of mesh m'
 run nowhere && echo "not ok a file that is missing: accepted"
 grep -q "nowhere" out && echo "ok a file that is missing"
 
