@@ -87,7 +87,8 @@ void emit_turn(Emit *e, int program)
 	e->plan = e->now->model->plan;
 }
 
-/* Bytes of the slab that the ranks of a role need; 0: that of the program.  Packed weights are at the end of the slab. */
+/* Bytes of the slab that the ranks of a role need; 0: that of the program.  Packed weights are at the end of the
+ * slab. */
 static int64_t slab_of_role(const Emit *e, int role)
 {
 	int64_t most = 0;

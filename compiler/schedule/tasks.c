@@ -691,7 +691,8 @@ static bool same_order(const Role *r, int x, int y)
 }
 
 /* The values of a queue are given back together.  If they are given back in another order than they arrive (a schedule
- * that goes backwards through its micro-batches), every micro-batch has a copy of its own; then room is never waited for
+ * that goes backwards through its micro-batches), every micro-batch has a copy of its own; then room is never waited
+ * for
  * in a step, and a rank receives nothing for a step that it has not begun, so they may be given back by the first
  * reader. */
 static void queue_copies(const Plan *p, const Role *r, Queue *q, int *left)
