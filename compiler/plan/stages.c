@@ -12,8 +12,7 @@
  * backward pass, of recomputation and of the other programs inherit:
  *
  *   - A node with @stage has it.  A node without is in the stage of its latest operand, or, before the first stage that
- * is
- *     marked, in stage 0; what depends on parameters only is in the stage of its first reader.
+ *     is marked, in stage 0; what depends on parameters only is in the stage of its first reader.
  *   - Where no node has @stage, the list of nodes is cut into consecutive pieces: the longest piece is as short as
  *     possible, and of the cuts that are at most 2 % longer, the one that moves the fewest bytes is taken.
  *   - What depends on inputs and constants alone and is read by several stages (masks, tables of positions) is computed

@@ -225,7 +225,7 @@ static bool join(Fuse *f, int a, int b)
 {
 	int n = f->nmember[a] + f->nmember[b];
 	Sizes za = { 0 }, zb = { 0 };
-	if (n > NODES || !tasks_together(f->g->node[f->member[a][0]], f->g->node[f->member[b][0]]))
+	if (n > NODES || !kinds_together(f->g->node[f->member[a][0]], f->g->node[f->member[b][0]]))
 		return false;
 	bool sink = down(f, a, b), rise = !sink && up(f, b, a);
 	if (!sink && !rise)
@@ -270,7 +270,7 @@ static void join_pair(Fuse *f, int i)
 			continue;
 		int a = f->group[d->mark], b = f->group[i];
 		bool sink = down(f, a, b);
-		if (f->nmember[a] == 1 && f->order[a] < f->order[b] && tasks_together(d, n) && (sink || up(f, b, a)))
+		if (f->nmember[a] == 1 && f->order[a] < f->order[b] && kinds_together(d, n) && (sink || up(f, b, a)))
 			merge(f, a, b, sink);
 		return;
 	}
@@ -402,7 +402,7 @@ int fuse_run(Graph *g)
 	Arena *ar = g->scratch;
 	int n = g->nnode;
 	Fuse f = { .g = g, .p = g->model->plan };
-	tasks_mark(g);
+	kinds_mark(g);
 	find_order(&f);
 	f.group = arena_array(ar, int, n + 1);
 	f.order = arena_array(ar, int, n + 1);

@@ -16,7 +16,7 @@ typedef struct Net {
 	const Plan *p;
 	Arena *a;
 	LaneNet *net;
-	const TaskTouch *touch;
+	const Touch *touch;
 	bool *queued;                   /* by value: the result of a queue */
 	int *at;                        /* by block of the plan: its index among those of the current role; -1: none */
 } Net;
@@ -65,7 +65,7 @@ static void add_blocks(Net *k, const Role *role, LaneRole *r)
 		if (k->at[t->block] < 0) {
 			k->at[t->block] = r->nblock;
 			arena_push(k->a, r->block, r->nblock, ((LaneBlock){ .name = b->name, .kind = b->kind,
-				.stage = b->stage, .seconds = tasks_seconds(k->p, b) }));
+				.stage = b->stage, .seconds = orders_seconds(k->p, b) }));
 			add_meets(k, role, &r->block[r->nblock - 1], b);
 		}
 		arena_push(k->a, compute.task, compute.ntask, ((LaneTask){ DO_BLOCK, k->at[t->block], t->micro }));
@@ -109,7 +109,7 @@ static void add_kept(const Net *k, const Role *role, LaneRole *r)
 	int n = 0;
 	for (int i = 0; i < k->p->nslot; i++) {
 		const Slot *s = k->p->slot[i];
-		const TaskTouch *t = &k->touch[i];
+		const Touch *t = &k->touch[i];
 		if (!s || s->store != s || slot_kept(s) || k->queued[i] || t->made < 0 || t->n < 2 || !here(s, role))
 			continue;
 		int m = 0, last = t->block[t->n - 1];
@@ -197,7 +197,7 @@ void lane_net_of(Graph *g, Arena *a, LaneNet *net)
 	for (int i = 0; i < p->nrole; i++) {
 		net->role[i].name = arena_printf(a, "rank %d", p->role[i].rank[0]);
 		add_blocks(&k, &p->role[i], &net->role[i]);
-		k.touch = tasks_touched(p, &p->role[i], a);
+		k.touch = copies_touched(p, &p->role[i], a);
 		add_kept(&k, &p->role[i], &net->role[i]);
 	}
 	number_meets(&k);

@@ -65,7 +65,7 @@ static void find_uses(Bytes *b)
 {
 	const Plan *p = b->p;
 	Use *all = arena_array(b->g->scratch, Use, p->nslot + 1);
-	const bool *runs = tasks_runs(p, b->r, b->g->scratch);
+	const bool *runs = copies_runs(p, b->r, b->g->scratch);
 	for (int i = 0; i < p->nslot; i++)
 		all[i] = (Use){ .first = -1, .from = -1 };
 	for (int i = 0; i < b->r->nstep; i++) {

@@ -113,7 +113,7 @@ static void schedule_group(Graph *g, List *l, const Group *grp)
 	if (n->nout && slot_of(p, n->out[0]) && slot_of(p, n->out[0])->view)
 		return;                         /* a view: the bytes stay where they are */
 	bool moves = how && strcmp(how, "slice") && strcmp(how, "zero") && strcmp(how, "zero_fill");
-	if (moves && tasks_between(n)) {
+	if (moves && kinds_between(n)) {
 		tasks_queue(g, n, slot_of(p, n->in[0]), slot_of(p, n->out[0]));
 		return;
 	}

@@ -131,20 +131,33 @@ bool bucket_tied(const Action *transfer, const Action *);    /* they must stay i
 void overlap_role(Graph *, Role *);
 double overlap_seconds(const Plan *, const Action *);        /* of computation, of a rank */
 
+/* kinds.c: the stage of every node, and the kind of block that runs it. */
+void kinds_mark(Graph *);
+bool kinds_in_body(const Node *);                            /* it runs once per micro-batch */
+bool kinds_together(const Node *, const Node *);             /* they run in one block */
+bool kinds_between(const Node *transfer);                    /* it is a queue between stages */
+bool kinds_split(const Stages *);                            /* B and W are blocks of their own */
+int  kinds_rank(const Plan *, const Place *);                /* its coordinate along the pipeline; -1: several */
+
+/* orders.c: the order of blocks on the ranks of a pipeline. */
+double orders_seconds(const Plan *, const Block *);
+void orders_time(Graph *);                                   /* the times of the stages, from their blocks */
+int  orders_find(Graph *, PipeOrder *);                      /* -1 after explaining */
+void orders_forward(const Stages *, Arena *, PipeOrder *);   /* evaluation and inference: forward only */
+
+/* copies.c: how many micro-batches of a value are in memory at the same time. */
+/* the blocks that touch the memory of a value, in the order of the list, and the first that makes it; -1: none */
+typedef struct Touch { int *block, n, made; } Touch;
+Touch *copies_touched(const Plan *, const Role *, Arena *);  /* by value; blocks of a role; NULL: of all */
+bool copies_touches(const Touch *, int block);
+bool *copies_runs(const Plan *, const Role *, Arena *);      /* by block */
+const Slot *copies_memory(const Slot *);                     /* the slot whose memory it uses */
+void copies_find(Graph *);
+
 /* tasks.c: the list in blocks, the queues between stages, and the tasks of each role. */
-void tasks_mark(Graph *);                                    /* the stage and the kind of block of every node */
-bool tasks_together(const Node *, const Node *);             /* they run in one block */
-bool tasks_between(const Node *transfer);                    /* it is a queue between stages */
 void tasks_blocks(Graph *);                                  /* Plan.block: which there are, in their order */
 int  tasks_block(const Graph *, const Node *);               /* the block that runs a node */
 void tasks_queue(Graph *, Node *transfer, Slot *take, Slot *make);       /* adds a transfer to its queue */
-bool *tasks_runs(const Plan *, const Role *, Arena *);       /* by block */
-/* the blocks of a role (NULL: of all) that touch the memory of a value, in the order of the list, and the first that
- * makes it; -1: none */
-typedef struct TaskTouch { int *block, n, made; } TaskTouch;
-TaskTouch *tasks_touched(const Plan *, const Role *, Arena *);           /* by value */
-bool tasks_touches(const TaskTouch *, int block);
-double tasks_seconds(const Plan *, const Block *);
 int  tasks_find(Graph *);                                    /* tasks and copies; -1 after explaining */
 
 /* lane_net.c: all roles as programs of lanes (compiler/lanes). */

@@ -73,7 +73,7 @@ struct Node {
 	int nin, nout, nattr;
 	int mark;                       /* free for one pass */
 	bool shard;                     /* the node of one rank: its attributes say where its shards begin */
-	uint8_t block;                  /* compiler/schedule/tasks.c: the kind of its block */
+	uint8_t block;                  /* compiler/schedule/kinds.c: the kind of its block */
 	Attr *attr;
 	Annot *annot;
 	Name op, domain, overload;      /* as written; domain "" is ai.onnx */

@@ -1,0 +1,200 @@
+/* The order in which the ranks of a pipeline run their blocks: by a named schedule, by a file of PyTorch's, by the solver,
+ * from the seconds of the blocks, or as @lane of a dump says. */
+#include "schedule/schedule.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+double orders_seconds(const Plan *p, const Block *b)
+{
+	double sum = 0;
+	for (int i = b->from; i < b->to; i++)
+		sum += overlap_seconds(p, &p->role[0].step[i]);
+	return sum;
+}
+
+/* The times of the stages, from the actions of their blocks, and the bytes and seconds of the hops between them. */
+void orders_time(Graph *g)
+{
+	Plan *p = g->model->plan;
+	Pipeline *pipe = &p->stages->pipe;
+	for (int i = 0; i < p->nblock; i++) {
+		const Block *b = &p->block[i];
+		PipeStage *s = b->stage < 0 ? NULL : &pipe->stage[b->stage];
+		if (s && b->kind == BLOCK_F)
+			s->f = orders_seconds(p, b);
+		else if (s && b->kind == BLOCK_W)
+			s->w = orders_seconds(p, b);
+		else if (s)
+			s->b = orders_seconds(p, b);
+	}
+	pipe->hop = NULL;
+	pipe->nhop = 0;
+	for (int s = 0; s + 1 < pipe->nstage; s++) {
+		PipeHop h = { .from = s, .to = s + 1 };
+		for (int i = 0; i < p->nqueue; i++) {
+			const Queue *q = &p->queue[i];
+			if (p->block[q->from].stage != s || p->block[q->to].stage != s + 1)
+				continue;
+			for (int k = 0; k < q->n; k++) {
+				h.latency += transfer_seconds(slot_form(p, q->take[k]), slot_form(p, q->make[k]),
+					dtype_bits(q->take[k]->v->type->elem) / 8);
+				h.bytes += q->make[k]->bytes;
+			}
+		}
+		arena_push(g->arena, pipe->hop, pipe->nhop, h);
+	}
+}
+
+/* ---- lanes as text ---- */
+
+static const struct { char letter; BlockKind kind; } letters[] = {
+	{ 'F', BLOCK_F }, { 'I', BLOCK_B }, { 'W', BLOCK_W }, { 'B', BLOCK_BW },
+};
+enum { LETTERS = sizeof letters / sizeof *letters };
+
+/* Writes the order as @lane, so that a dump contains it. */
+static void write_lanes(Model *m, const PipeOrder *o, int nrank)
+{
+	for (int r = 0; r < nrank; r++) {
+		Annot *a = arena_new(&m->arena, Annot);
+		const char *text = "";
+		for (int i = 0; i < o->ntask[r]; i++) {
+			const PipeTask *t = &o->task[r][i];
+			int k = 0;
+			while (letters[k].kind != t->kind)
+				k++;
+			text = arena_printf(&m->scratch, "%s%s%d%c%d", text, i ? " " : "", t->stage, letters[k].letter,
+				t->micro);
+		}
+		a->name = name_of("lane");
+		arena_push(&m->arena, a->arg, a->narg, ((Arg){ .kind = ARG_INT, .key = name_of("rank"), .i = r,
+			.f = r }));
+		arena_push(&m->arena, a->arg, a->narg, ((Arg){ .kind = ARG_STRING, .s = name_of(text) }));
+		if (annot_check(a, ON_MODEL))
+			die("@lane is refused");
+		annot_add(&m->annot, a);
+	}
+}
+
+/* One task, as "3F1"; false: it is none. */
+static bool read_task(const char **at, PipeTask *t)
+{
+	char *end;
+	long stage = strtol(*at, &end, 10);
+	int k = 0;
+	if (end == *at || stage < 0 || stage > INT_MAX)
+		return false;
+	while (k < LETTERS && letters[k].letter != *end)
+		k++;
+	*at = end + 1;
+	long micro = k < LETTERS ? strtol(*at, &end, 10) : -1;
+	if (k == LETTERS || end == *at || micro < 0 || micro > INT_MAX || (*end && *end != ' '))
+		return false;
+	*t = (PipeTask){ letters[k].kind, (int)stage, (int)micro };
+	*at = end + strspn(end, " ");
+	return true;
+}
+
+/* The order that @lane says; 1: there is none, -1 after explaining. */
+static int read_lanes(Graph *g, PipeOrder *o)
+{
+	const Pipeline *pipe = &g->model->plan->stages->pipe;
+	int lanes = 0;
+	o->task = arena_array(g->arena, PipeTask *, pipe->nrank + 1);
+	o->ntask = arena_array(g->arena, int, pipe->nrank + 1);
+	for (const Annot *a = g->model->annot; a; a = a->next) {
+		if (strcmp(a->name, "lane"))
+			continue;
+		int64_t r = arg_find(a->arg, a->narg, "rank")->i;
+		const Arg *tasks = arg_find(a->arg, a->narg, "tasks");
+		if (r >= pipe->nrank || o->ntask[r]) {
+			err_at(a->loc, r < pipe->nrank ? "rank %lld has two lanes" : "the pipeline has no rank %lld",
+				(long long)r);
+			return -1;
+		}
+		for (const char *at = tasks->s; *at;) {
+			PipeTask t;
+			const char *from = at;
+			if (!read_task(&at, &t)) {
+				err_at(tasks->loc,
+					"%.20s is no task: write stage, kind (F, I, W or B) and micro-batch, as 0F3",
+					from);
+				return -1;
+			}
+			arena_push(g->arena, o->task[r], o->ntask[r], t);
+		}
+		lanes++;
+	}
+	return lanes ? 0 : 1;
+}
+
+static int make_order(Graph *g, PipeOrder *o)
+{
+	Stages *s = g->model->plan->stages;
+	Loc loc = annot_find(g->model->annot, "pipeline")->loc;
+	if (s->csv) {
+		*o = s->csv->order;
+		return 0;
+	}
+	if (!s->schedule) {
+		SearchResult best;
+		if (search_run(&s->pipe, 0, g->arena, &best)) {
+			err_at(loc, "no order of micro-batches fits the copies_memory");
+			return -1;
+		}
+		*o = best.order;
+		return 0;
+	}
+	const char *why = s->schedule->order(&s->pipe, g->arena, o);
+	if (why)
+		err_at(loc, "schedule %s cannot run this pipeline: %s", s->schedule->name, why);
+	return why ? -1 : 0;
+}
+
+static int write_csv(Graph *g, const PipeOrder *o)
+{
+	const Stages *s = g->model->plan->stages;
+	PipeCsv csv;
+	FILE *f = fopen(opt.write_schedule, "w");
+	if (s->csv)
+		csv = *s->csv;
+	else
+		csv_of(&s->pipe, o, g->scratch, &csv);
+	if (f)
+		csv_write(f, &csv);
+	if (f && !fclose(f))
+		return 0;
+	err_at((Loc){ 0 }, "cannot write %s: %s", opt.write_schedule, strerror(errno));
+	return -1;
+}
+
+int orders_find(Graph *g, PipeOrder *o)
+{
+	const Stages *s = g->model->plan->stages;
+	int code = read_lanes(g, o);
+	if (code == 1) {
+		code = make_order(g, o);
+		if (!code)
+			write_lanes(g->model, o, s->pipe.nrank);
+	}
+	const char *why = code ? NULL : check_order(&s->pipe, o, g->scratch);
+	if (!code && !why && opt.write_schedule && !opt.change.made && write_csv(g, o))
+		return -1;
+	if (why)
+		check_explain(annot_find(g->model->annot, "pipeline")->loc, why);
+	return code || why ? -1 : 0;
+}
+
+/* Evaluation and inference: forward only. */
+void orders_forward(const Stages *s, Arena *a, PipeOrder *o)
+{
+	o->task = arena_array(a, PipeTask *, s->pipe.nrank);
+	o->ntask = arena_array(a, int, s->pipe.nrank);
+	for (int i = 0; i < s->pipe.nstage; i++) {
+		int r = s->pipe.stage[i].rank;
+		arena_push(a, o->task[r], o->ntask[r], ((PipeTask){ BLOCK_F, i, 0 }));
+	}
+}
