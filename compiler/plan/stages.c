@@ -582,15 +582,6 @@ int stages_spread(Graph *g)
 
 /* ---- after the backward pass ---- */
 
-static void note_update(Node *n)
-{
-	Annot *a = arena_new(n->graph->arena, Annot);
-	a->name = name_of("update");
-	if (annot_check(a, ON_NODE))
-		die("@update is refused");
-	annot_add(&n->annot, a);
-}
-
 /* With one micro-batch nothing is summed, so the pass of micro-batches has marked nothing: what follows gradients and
  * is none itself is the update. */
 static void find_updates(Graph *g)
@@ -605,7 +596,7 @@ static void find_updates(Graph *g)
 			if (n->out[k])
 				late[n->out[k]->id] = after;
 		if (after && !part && !microbatch_updates(n))
-			note_update(n);
+			microbatch_update(n);
 	}
 }
 
@@ -621,7 +612,7 @@ static void report_once(Graph *g, int out)
 	v->output = false;
 	if (!build(g, v->def->loc, "Identity", NULL, 1, &all, 1, v))
 		die("%s cannot be reported", name);
-	note_update(all->def);
+	microbatch_update(all->def);
 	all->def->from = v->def->from;
 	int at = 0;
 	while (!microbatch_updates(g->node[at]))

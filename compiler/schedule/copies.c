@@ -1,9 +1,9 @@
 /* Copies: how many micro-batches of a value are in memory at the same time.
  *
- * A value that one block of a rank makes and reads needs one.  A value that several blocks touch is in as many copies as
- * there are micro-batches for which some of these blocks have run and others have not, in the order of the rank's tasks,
- * and is live throughout the body.  The ends of queues have one more, so that a transfer overlaps the blocks; they are
- * live always, because a neighbour may be in another step. */
+ * A value that one block of a rank makes and reads needs one.  A value that several blocks touch is in as many copies
+ * as there are micro-batches for which some of these blocks have run and others have not, in the order of the rank's
+ * tasks, and is live throughout the body.  The ends of queues have one more, so that a transfer overlaps the blocks;
+ * they are live always, because a neighbour may be in another step. */
 #include "schedule/schedule.h"
 
 #include <limits.h>
@@ -196,7 +196,8 @@ void copies_find(Graph *g)
 		Queue *q = &p->queue[i];
 		q->out = q->in = INT_MAX;
 		for (int k = 0; k < q->n; k++) {
-			q->out = copies_memory(q->take[k])->copies < q->out ? copies_memory(q->take[k])->copies : q->out;
+			q->out = copies_memory(q->take[k])->copies < q->out ? copies_memory(q->take[k])->copies
+				: q->out;
 			q->in = copies_memory(q->make[k])->copies < q->in ? copies_memory(q->make[k])->copies : q->in;
 		}
 	}

@@ -1,5 +1,5 @@
-/* The order in which the ranks of a pipeline run their blocks: by a named schedule, by a file of PyTorch's, by the solver,
- * from the seconds of the blocks, or as @lane of a dump says. */
+/* The order in which the ranks of a pipeline run their blocks: by a named schedule, by a file of PyTorch's, by the
+ * solver, from the seconds of the blocks, or as @lane of a dump says. */
 #include "schedule/schedule.h"
 
 #include <errno.h>

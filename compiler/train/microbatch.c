@@ -322,6 +322,12 @@ void microbatch_begin(Node *n)
 		note(n, "begin");
 }
 
+void microbatch_update(Node *n)
+{
+	if (!microbatch_updates(n))
+		note(n, "update");
+}
+
 bool microbatch_begins(const Node *n) { return annot_find(n->annot, "begin") != NULL; }
 bool microbatch_updates(const Node *n) { return annot_find(n->annot, "update") != NULL; }
 

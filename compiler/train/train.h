@@ -89,7 +89,7 @@ int  microbatch_means(Graph *, int64_t microbatches);
 int  microbatch_grad(Graph *, int64_t microbatches, Value *loss, Value **want, int nwant, Value **grad, LossScale *);
 void microbatch_inherit(Node *, const Node *by);                  /* runs when `by` runs */
 /* runs once, before or after the body; else in the body */
-void microbatch_begin(Node *);                               /* it runs once, before the micro-batches */
+void microbatch_begin(Node *), microbatch_update(Node *);    /* it runs once, before or after the micro-batches */
 bool microbatch_begins(const Node *), microbatch_updates(const Node *);
 int microbatch_run(Graph *);
 
