@@ -40,10 +40,10 @@ run two --steps=100 --trace=trace.json && sed -n 's/.*"cat":"task".*"ts":\([0-9.
 	$1 == 1 { m++; for (i = 0; i < n && !any; i++) any = from[i] < $2 + $3 && $2 < to[i] }
 	END { print (n > 400 && m > 400 && any ? "ok stages overlap" : "not ok stages overlap: of " n + 0 " and " m + 0 " tasks none") }'
 
-if command -v mpirun >/dev/null && command -v mpicc >/dev/null; then
+if "$ROOT/tests/setup" openmpi-bin libopenmpi-dev >setup.log 2>&1; then
 	tree mpi --ranks=3 --stages=3 --schedule=zb-h1 && make -s -C mpi TRANSPORT=mpi >mpi.make 2>&1 &&
 		mpirun --allow-run-as-root --oversubscribe -n 3 mpi/trainer --export=mpi/x >mpi.run 2>&1 &&
 		verdict "3 stages by MPI" plain/x/model.safetensors mpi/x/model.safetensors || { echo "not ok mpi"; tail -n 5 mpi.run mpi.make | sed 's/^/    /'; }
 else
-	echo "skip 3 stages by MPI: no mpirun and mpicc (Debian: openmpi-bin, libopenmpi-dev)"
+	echo "skip 3 stages by MPI: $(head -n 1 setup.log)"
 fi
