@@ -26,8 +26,8 @@ static const Option options[] = {
 	{ .name = "micro-batches", .arg = "N", .kind = NUMBER, .to = &opt.micro_batches, .low = 1, .high = INT64_MAX,
 	  .help = "take the batch in N parts, one after another; as accumulate: N of @train" },
 	{ .name = "schedule", .arg = "NAME|FILE.csv", .kind = TEXT, .to = &opt.schedule,
-	  .help = "the order in which stages run micro-batches: gpipe, 1f1b, pe, zb-h1, zb-h2, interleaved, zb-v, "
-		"v-half, v-min, dualpipev, or a schedule of PyTorch" },
+	  .help = "the order in which stages run micro-batches: a name, such as 1f1b or zb-h1 (a wrong one lists all), "
+		"or a schedule of PyTorch; without it the best that is found" },
 	{ .name = "deterministic", .arg = "any-ranks[:N]", .kind = FUNCTION, .set = set_deterministic,
 	  .help = "sums in N chunks (default 8), a power of two: 1, 2, 4 .. N ranks give the same bits" },
 	{ .name = "machine", .arg = "FILE|NAME", .kind = TEXT, .to = &opt.machine,

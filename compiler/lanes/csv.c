@@ -153,7 +153,7 @@ static int read_rows(Reader *r, size_t bytes)
 	return bad || !c->nrank ? -1 : 0;
 }
 
-/* ---- what stands in the cells ---- */
+/* ---- the cells ---- */
 
 static bool sends(int type) { return type >= SEND_F; }
 static bool computes(int type) { return type <= B; }
