@@ -1,4 +1,5 @@
-/* The determinant of a matrix, by elimination with the largest pivot, in double: one text for the CPU and for CUDA. */
+/* The determinant of a matrix, by Gaussian elimination with partial pivoting, in double.  The CPU and CUDA kernels
+ * share this text. */
 #ifndef DET_H
 #define DET_H
 
@@ -10,7 +11,7 @@
 #define K_DEVICE static inline
 #endif
 
-/* Of the m by m matrix a, which is used up. */
+/* The determinant of the m by m matrix a; overwrites a. */
 K_DEVICE double determinant(double *a, i64 m)
 {
 	double det = 1;

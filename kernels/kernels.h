@@ -7,8 +7,8 @@
  *
  * Kernels on float are below; those on elements of any type are in kernels_any.h, sums in chunks in kernels_tree.h.
  *
- * Scratch is c->shared and c->work, never malloc.  kernels/cpu/work.h states how much a kernel needs for given sizes,
- * and sbpcc plans by it: change both in one commit. */
+ * A kernel takes its scratch memory from c->shared and c->work and never calls malloc.  kernels/cpu/work.h states how
+ * much a kernel needs for given sizes, and sbpcc plans memory by it: change both in one commit. */
 #ifndef KERNELS_H
 #define KERNELS_H
 
@@ -37,9 +37,9 @@ static inline int64_t k_place(const KLoops *l, int64_t i)
 	return at;
 }
 
-/* What is applied to a tile of a finished result y, such as bias and activation, once for each element.  Rows of y are
- * dense and counted over the whole batch.  Epilogues that are generated for a model have a KTile as arg: the values of
- * the action.  With CUDA one call launches the kernel for all of y. */
+/* An epilogue, such as bias and activation: applied to a tile of a finished result y, once for each element.  Rows of y
+ * are dense and counted over the whole batch.  Epilogues that are generated for a model have a KTile as arg, which
+ * points to the values of the action.  With CUDA one call launches the kernel for all of y. */
 typedef struct KEpilogue {
 	void (*run)(const void *arg, float *y, int64_t row, int64_t nrow, int64_t col, int64_t ncol);
 	const void *arg;
@@ -68,7 +68,7 @@ int k_move(Ctx *, void *y, int64_t yoffset, const void *x, int64_t xoffset, KLoo
 
 /* reduce: y, dense over the kept loops, combines x over the other loops, in order. */
 int k_reduce_f32(Ctx *, float *y, const float *x, KLoops keep, KLoops over, KReduce);
-/* of `all` elements, of which these are some */
+/* The mean of `all` elements, of which the loops cover only some: a term of a mean that is split over ranks. */
 int k_mean_part_f32(Ctx *, float *y, const float *x, KLoops keep, KLoops over, int64_t all);
 
 /* Numbers in [0, 1) by Philox 4x32-10: element i of y is number from + k_place(l, i) of the logical tensor, so that the
@@ -83,9 +83,9 @@ int k_softmax_grad_f32(Ctx *, float *dx, const float *dy, const float *y, int64_
 int k_logsoftmax_grad_f32(Ctx *, float *dx, const float *dy, const float *y, int64_t outer, int64_t n, int64_t inner);
 
 /* loss: the negative log-softmax at the label (nll: x already holds logarithms), times the weight of its class if there
- * are weights. Labels equal to ignore do not count; y is outer x inner for K_LOSS_NONE, else one number.  logp, if
- * wanted, has the shape of x; lse, the logarithm of the sum of exponentials, that of label: the gradient reads it.  In
- * k_xent_both_f32, dx may be x. */
+ * are weights.  Labels equal to ignore do not count.  y is outer x inner for K_LOSS_NONE, else one number.  logp may be
+ * NULL; it has the shape of x.  lse, which the gradient reads, is the logarithm of the sum of exponentials and has the
+ * shape of label.  In k_xent_both_f32, dx may be x. */
 int k_xent_f32(Ctx *, float *y, float *logp, float *lse, const float *x, const int64_t *label, const float *weight,
 	int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss);
 int k_xent_grad_f32(Ctx *, float *dx, const float *x, const int64_t *label, const float *weight, const float *lse,
@@ -94,21 +94,21 @@ int k_xent_both_f32(Ctx *, float *y, float *lse, float *dx, const float *x, cons
 	const float *dy, int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss);
 int k_nll_f32(Ctx *, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n,
 	int64_t inner, int64_t ignore, KLoss);
-/* part: x holds classes first .. first + n - 1 of all; labels of other classes select nothing; weight has all
- * classes. */
+/* The _part variants: x holds classes first .. first + n - 1 of all; labels of other classes select nothing; weight
+ * covers all classes. */
 int k_xent_grad_part_f32(Ctx *, float *dx, const float *x, const int64_t *label, const float *weight, const float *lse,
 	const float *dy, int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss, int64_t first, int64_t all);
 int k_nll_part_f32(Ctx *, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer,
 	int64_t n, int64_t inner, int64_t ignore, KLoss, int64_t first, int64_t all);
-/* of exp(x - top), each row with its own top */
+/* The sum of exp(x - top), where each row has its own top. */
 int k_sum_exp_f32(Ctx *, float *y, const float *x, const float *top, int64_t outer, int64_t n, int64_t inner);
 /* The number of classes first .. first + n - 1 that rank before the label: with a higher score, or the same score and a
  * lower number. */
 int k_ahead_f32(Ctx *, float *y, const float *x, const float *own, const int64_t *label, int64_t outer, int64_t n,
 	int64_t inner, int64_t first);
 
-/* norm: over rows of n; over groups of `each` channels; over the batch.  mean and inv, of each row, group or channel,
- * are written if wanted; without centre (and without mean) nothing is subtracted.  b, db may be missing. */
+/* norm: over rows of n; over groups of `each` channels; over the batch.  mean and inv, one per row, group or channel,
+ * are written if not NULL.  Without `centre` (and without mean) the mean is not subtracted.  b and db may be NULL. */
 int k_layernorm_f32(Ctx *, float *y, float *mean, float *inv, const float *x, const float *scale, const float *b,
 	int64_t rows, int64_t n, bool centre, float eps);
 int k_layernorm_grad_f32(Ctx *, float *dx, const float *dy, const float *x, const float *scale, const float *mean,
@@ -130,17 +130,17 @@ int k_batchnorm_grad_w_f32(Ctx *, float *dscale, float *db, const float *dy, con
 	const float *inv, int64_t batch, int64_t channels, int64_t inner);
 
 /* attention: y of query i is the average of the values of keys i - left to i + right, weighted by the softmax of their
- * scores: scale q k, capped at softcap (0: not), plus an additive mask, or where a boolean mask is true.  lse, [batch,
- * heads, sq] dense, if wanted, is the logarithm of the sum of exponentials, +inf where everything is masked; the
- * gradient reads it.  Strides are in elements; those of dq, dk, dv are those of q, k, v, and those of dy are those of
- * y; the elements of one head at one position are consecutive. */
+ * scores.  A score is scale q k, capped at softcap (0: no cap), plus an additive mask; a boolean mask excludes keys
+ * where it is false.  lse, [batch, heads, sq] dense, may be NULL: the logarithm of the sum of exponentials, +inf where
+ * all keys are masked; the gradient reads it.  Strides are in elements.  dq, dk, dv have the strides of q, k, v, and dy
+ * those of y.  The elements of one head at one position are consecutive. */
 int k_attention_f32(Ctx *, float *y, float *lse, const float *q, const float *k, const float *v, const void *mask,
 	const KAttention *);
 int k_attention_grad_f32(Ctx *, float *dq, float *dk, float *dv, const float *q, const float *k, const float *v,
 	const void *mask, const float *y, const float *lse, const float *dy, const KAttention *);
 
-/* rotary: rotates the first rot elements of each head, in pairs, by the angle of its position: given, or the position
- * itself (caches with one row per sample and position). */
+/* rotary: rotates the first rot elements of each head, in pairs, by the angle of its position.  `place` holds the
+ * positions; if it is NULL, the caches of cosines and sines have one row per sample and position. */
 int k_rotary_f32(Ctx *, float *y, const float *x, const float *cosine, const float *sine, const int64_t *place,
 	const KRotary *);
 
@@ -153,13 +153,14 @@ int k_gather(Ctx *, void *y, const void *x, const int64_t *index, int64_t outer,
 int k_gather_grad_f32(Ctx *, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner,
 	int64_t count);
 
-/* part: of n rows of a table of `all`, from row `first` on: other rows give zeros, and their gradients are skipped. */
+/* The _part variants: x holds n rows of a table of `all` rows, from row `first` on.  Other rows give zeros, and their
+ * gradients are skipped. */
 int k_gather_part(Ctx *, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner,
 	int64_t count, int64_t width, int64_t first, int64_t all);
 int k_gather_grad_part_f32(Ctx *, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n,
 	int64_t inner, int64_t count, int64_t first, int64_t all);
 
-/* conv: planes of batch x groups x channels; cin and cout are channels of one group; b may be missing. */
+/* conv: planes of batch x groups x channels; cin and cout are the channels of one group; b may be NULL. */
 int k_conv_f32(Ctx *, float *y, const float *x, const float *w, const float *b, int64_t batch, int64_t groups,
 	int64_t cin, int64_t cout, KWindow);
 int k_conv_grad_x_f32(Ctx *, float *x, const float *g, const float *w, int64_t batch, int64_t groups, int64_t cin,
@@ -167,7 +168,7 @@ int k_conv_grad_x_f32(Ctx *, float *x, const float *g, const float *w, int64_t b
 int k_conv_grad_w_f32(Ctx *, float *w, const float *x, const float *g, int64_t batch, int64_t groups, int64_t cin,
 	int64_t cout, KWindow);
 
-/* pool: the largest of each window, the first where several are equal; its gradient finds it again. */
+/* pool: the largest element of each window, the first where several are equal; the gradient finds it again. */
 int k_maxpool_f32(Ctx *, float *y, const float *x, int64_t planes, KWindow);
 int k_maxpool_grad_f32(Ctx *, float *dx, const float *g, const float *x, int64_t planes, KWindow);
 /* The same for a rank that holds only a range of the input of its windows: dx is size elements from `from` on along

@@ -5,11 +5,11 @@
 #include "rt.h"
 #include "types.h"
 
-/* recurrent: the steps of an LSTM, GRU or RNN.  xw [steps, batch, gates * hidden] is the product with W, biases added;
- * r [gates * hidden, hidden]; the order of gates is i o f c, or z r h.  Missing initial states are zeros; a sequence
- * ends after lens steps: its state stays, y is zero from there on.  What the gradient reads is written if wanted: the
- * state before each step, gates, cell states, and the factor of the reset gate of a GRU.  side is the gradient of the
- * products with R. */
+/* recurrent: the steps of an LSTM, GRU or RNN.  xw [steps, batch, gates * hidden] is the product with W plus biases;
+ * r is [gates * hidden, hidden]; the order of gates is i o f c, or z r h.  Missing initial states are zeros.  A
+ * sequence ends after lens steps: its state then stays, and y is zero.  Values that the gradient reads are written if
+ * their pointers are not NULL: the state before each step, the gates, the cell states, and the factor of the reset gate
+ * of a GRU.  side is the gradient of the products with R. */
 int k_lstm(Ctx *, void *y, void *yh, void *before, void *gates, void *yc, void *cells, const void *xw, const void *r,
 	const void *h0, const int32_t *lens, const void *c0, const KCells *, KType);
 int k_lstm_grad(Ctx *, void *dxw, void *dh0, void *dc0, const void *dy, const void *dyh, const void *gates,
@@ -24,8 +24,8 @@ int k_rnn_grad(Ctx *, void *dxw, void *dh0, const void *dy, const void *dyh, con
 	const int32_t *lens, const KCells *, KType);
 
 /* window: as conv and pool (kernels.h), over any number of axes; hi is the padding behind.  The index of a maximum
- * counts through all of x (with columns, through each plane in column-major order); a sum is divided by the elements of
- * its window that are not padding, or that are inside the padded input, or not at all. */
+ * counts through all of x (with `columns`, through each plane in column-major order).  A sum is divided by the number
+ * of elements of its window that are not padding, or that are inside the padded input, or not at all. */
 int k_conv_nd(Ctx *, void *y, const void *x, const void *w, const void *b, int64_t batch, int64_t groups, int64_t cin,
 	int64_t cout, const KWindows *, KType);
 int k_conv_nd_grad_x(Ctx *, void *x, const void *g, const void *w, int64_t batch, int64_t groups, int64_t cin,
@@ -77,17 +77,17 @@ int k_argmax(Ctx *, int64_t *y, const void *x, int64_t outer, int64_t n, int64_t
 int k_det(Ctx *, void *y, const void *x, int64_t count, int64_t m, KType);
 int k_cofactor(Ctx *, void *y, const void *x, int64_t count, int64_t m, KType);
 
-/* roi: each of ph x pw bins of each region is the mean or the maximum of weighted pixels.  align: of the four
- * neighbours of equally spaced points (samples per axis; 0: as many as the bin has pixels), shifted by half a pixel or
- * not; else of the pixels that the bin touches.  A region is x1 y1 x2 y2; without image, the first of its five numbers
- * is its image. */
+/* roi: each of ph x pw bins of each region is the mean or the maximum of weighted pixels.  With align, these are the
+ * four neighbours of equally spaced points (`samples` per axis; 0: as many as the bin has pixels), shifted by half a
+ * pixel or not; without align, the pixels that the bin touches.  A region is x1 y1 x2 y2; if image is NULL, a region
+ * has five numbers, of which the first is its image. */
 int k_roi(Ctx *, void *y, const void *x, const void *region, const int64_t *image, const KRoi *, KType);
 int k_roi_grad(Ctx *, void *dx, const void *dy, const void *x, const void *region, const int64_t *image,
 	const KRoi *, KType);
 
-/* elements: one index per element of index, which has the axes of x except the indexed one.  y has the shape of index.
- * The loops run over index, with strides in x, 0 along the indexed axis, which has length n and this stride in x.
- * (scatter_elements: y has the shape of x.) */
+/* elements: one index per element of `index`, which has the axes of x except the indexed one.  y has the shape of
+ * `index` (scatter_elements: of x).  The loops run over `index`, with strides in x; the stride is 0 along the indexed
+ * axis, whose length n and stride in x are passed separately. */
 int k_gather_elements(Ctx *, void *y, const void *x, const int64_t *index, KLoops, int64_t n, int64_t stride,
 	int64_t width);
 

@@ -1,7 +1,7 @@
-/* Sums in chunks (--deterministic=any-ranks; CPU only): as the kernels of the same names, but the summed axis is cut
- * into equal chunks along the outermost axis; the order of sums in a chunk depends on the chunk alone, and chunks are
- * combined as a balanced tree.  chunks is a power of two and divides that axis.  Losses are K_LOSS_SUM, or have one
- * chunk. */
+/* Sums in chunks (--deterministic=any-ranks; CPU only).  They compute what the kernels of the same names without "tree"
+ * do, but the summed axis is cut into equal chunks along the outermost axis.  The order of sums in a chunk depends on
+ * the chunk alone, and chunks are combined as a balanced tree.  chunks is a power of two and divides that axis.  Losses
+ * are K_LOSS_SUM, or have one chunk. */
 #ifndef KERNELS_TREE_H
 #define KERNELS_TREE_H
 

@@ -1,5 +1,5 @@
-/* What a bin of a region of interest sees: a list of taps, a pixel and a weight each.  One text for the CPU and for
- * CUDA. */
+/* The pixels that a bin of a region of interest reads, as a list of taps: a pixel and a weight each.  The CPU and CUDA
+ * kernels share this text. */
 #ifndef ROI_H
 #define ROI_H
 
@@ -12,9 +12,9 @@
 #endif
 
 typedef struct Bin {
-	double y, x, high, wide;        /* aligned: where it begins, how far its points lie apart */
-	i64 ny, nx;                     /* points, or pixels */
-	i64 y0, x0;                     /* the first pixel */
+	double y, x, high, wide;        /* aligned: the first point, and the distance of points */
+	i64 ny, nx;                     /* aligned: points per axis; else pixels */
+	i64 y0, x0;                     /* not aligned: the first pixel */
 	i64 taps;
 } Bin;
 
@@ -29,7 +29,7 @@ K_DEVICE i64 points(const KRoi *r, double size)
 	return r->samples ? r->samples : n > 4096 ? 4096 : n > 0 ? (i64)n : 0;
 }
 
-/* Bin (i, j) of the region box: x1 y1 x2 y2. */
+/* Bin (i, j) of the region box[] = { x1, y1, x2, y2 }. */
 K_DEVICE Bin bin_of(const KRoi *r, const double *box, i64 i, i64 j)
 {
 	Bin b = { 0 };
@@ -62,8 +62,8 @@ K_DEVICE double clamped(double v, i64 n)
 	return v < 0 ? 0 : v > (double)(n - 1) ? (double)(n - 1) : v;
 }
 
-/* The pixel of tap k and its weight: of a point, its neighbours in turn.  Points more than a pixel outside weigh
- * nothing. */
+/* The pixel of tap k, and its weight.  Aligned: taps are the four neighbours of each point in turn, and points more
+ * than a pixel outside of the image have weight 0. */
 K_DEVICE i64 tap(const KRoi *r, const Bin *b, i64 k, double *weight)
 {
 	*weight = 1;

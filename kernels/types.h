@@ -10,10 +10,10 @@
 typedef int64_t i64;
 #endif
 
-enum { K_AXES = 8 };                    /* of a tensor, at most */
-enum { K_SPATIAL = 6 };                 /* axes of a window, at most */
-enum { K_STATE = 8192 };                /* bytes of the state of a recurrent cell, at most */
-enum { K_DET = 64 };                    /* rows of a matrix whose determinant is taken, at most */
+enum { K_AXES = 8 };                    /* the largest number of axes of a tensor */
+enum { K_SPATIAL = 6 };                 /* the largest number of axes of a window */
+enum { K_STATE = 8192 };                /* the largest state of a recurrent cell, in bytes */
+enum { K_DET = 64 };                    /* the largest number of rows of a matrix for det */
 
 /* The element type, for kernels that take several. */
 typedef enum { K_F32, K_F64, K_I64, K_I32, K_U8, K_BOOL } KType;
@@ -34,15 +34,15 @@ typedef struct KMat { i64 row, col, batch; } KMat;
 /* Windows over a plane: kernel size, stride, dilation, padding before, sizes of the planes. */
 typedef struct KWindow { i64 k[2], stride[2], dil[2], lo[2], in[2], out[2]; } KWindow;
 
-/* The same over n axes; hi: padding behind. */
+/* Windows over n axes; hi is the padding behind. */
 typedef struct KWindows { int n; i64 k[K_SPATIAL], stride[K_SPATIAL], dil[K_SPATIAL], lo[K_SPATIAL], hi[K_SPATIAL],
 	in[K_SPATIAL], out[K_SPATIAL]; } KWindows;
 typedef enum { K_POOL_SUM, K_POOL_MEAN, K_POOL_PADDED } KPool;
 
-/* The range of each axis that a rank holds of the input of its windows. */
+/* A rank may hold only part of the input of its windows: elements from .. from + size - 1 of each axis. */
 typedef struct KStretch { i64 from[K_SPATIAL], size[K_SPATIAL]; } KStretch;
 
-/* Attention: strides of one operand, in elements; all sizes, strides and options of a call. */
+/* Attention: the strides of one operand, in elements; then all sizes, strides and options of a call. */
 typedef struct KHeads { i64 batch, head, row; } KHeads;
 typedef enum { K_MASK_NONE, K_MASK_ADD, K_MASK_BOOL } KMask;
 typedef struct KAttention {
@@ -66,8 +66,8 @@ typedef enum { K_PAD_CONSTANT, K_PAD_REFLECT, K_PAD_EDGE, K_PAD_WRAP } KPadMode;
 typedef struct KPad { int n; KPadMode mode; i64 in[K_AXES], out[K_AXES], lo[K_AXES]; } KPad;
 typedef enum { K_PUT, K_ADD, K_MUL, K_LARGEST, K_SMALLEST } KScatter;
 
-/* Tuples of indices, `many` for each element of the batch.  A tuple selects `run` consecutive elements of x, by its
- * loops over axes. */
+/* gather_nd and scatter_nd: `many` tuples of indices for each element of the batch.  A tuple indexes the axes of
+ * `axes` and selects `run` consecutive elements of x. */
 typedef struct KNd { i64 batch, many, xbatch, run; KLoops axes; } KNd;
 
 /* Regions of interest: sizes, and how bins are sampled. */

@@ -1,10 +1,10 @@
-/* Elements of any width moved about, byte for byte, in the order of the result. */
+/* Kernels that only move elements, of any width in bytes.  Threads share the elements of the result. */
 #include "places.h"
 #include "turns.h"
 
 #include <string.h>
 
-/* What is moved, and by what: each kernel says what it uses of it. */
+/* The arguments of all kernels of this file; each kernel sets those that it uses. */
 typedef struct Job {
 	void *y;
 	const void *x, *value;
@@ -21,7 +21,7 @@ typedef struct Job {
 
 static const char zero[16];
 
-/* Element i of y, from element j of x. */
+/* y[i] = x[j]. */
 static void set(const Job *b, int64_t i, const void *x, int64_t j)
 {
 	memcpy((char *)b->y + i * b->width, (const char *)x + j * b->width, (size_t)b->width);
@@ -135,7 +135,7 @@ int k_one_hot(Ctx *c, void *y, const int64_t *index, const void *values, int64_t
 	return k_one_hot_part(c, y, index, values, outer, depth, inner, width, 0, depth);
 }
 
-/* What is kept of one of the outer parts. */
+/* Copies the kept slices of outer indices lo .. hi - 1. */
 static void compress(void *arg, int64_t lo, int64_t hi, int thread)
 {
 	const Job *b = arg;

@@ -1,5 +1,6 @@
-/* Attention without the matrix of probabilities: each query walks its keys once, with the largest score so far taken
- * out of the exponentials; the gradient computes the probabilities again from the logarithm of their sum. */
+/* Attention without the matrix of probabilities.  Each query walks its keys once and subtracts the largest score so far
+ * inside the exponentials (online softmax).  The gradient computes the probabilities again from lse, the logarithm of
+ * the sum of exponentials. */
 #include "kernels.h"
 
 #include <math.h>
@@ -12,7 +13,7 @@ static float dot(const float *a, const float *b, int64_t n)
 	return s;
 }
 
-/* The score of query i and key j; *slope is that of the cap.  -inf: not allowed. */
+/* The score of query i and key j, -inf if the key is masked; *slope is the derivative of the cap. */
 static float score(const KAttention *a, const float *q, const float *k, const void *mask, int64_t b, int64_t h,
 	int64_t i, int64_t j, float *slope)
 {
@@ -29,7 +30,7 @@ static float score(const KAttention *a, const float *q, const float *k, const vo
 	return a->mask == K_MASK_ADD ? s + ((const float *)mask)[at] : s;
 }
 
-/* The keys that the window of query i lets it see. */
+/* The keys *from .. *to - 1 inside the window of query i. */
 static void reach(const KAttention *a, int64_t i, int64_t *from, int64_t *to)
 {
 	*from = i > a->left ? i - a->left : 0;
@@ -48,7 +49,7 @@ static void attend(const KAttention *a, float *y, float *lse, const float *q, co
 		float s = score(a, q, k + j * a->k.row, mask, b, h, i, j, &slope);
 		if (s == -INFINITY)
 			continue;
-		if (s > top) {                  /* what was summed so far shrinks */
+		if (s > top) {                  /* rescale the sums so far to the new maximum */
 			float f = expf(top - s);
 			sum *= f;
 			for (int64_t e = 0; e < a->dv; e++)

@@ -1,12 +1,13 @@
-/* Attention in blocks of queries and keys, so that a block of scores is all there ever is of the matrix of
- * probabilities. Both directions are products of such blocks:
+/* Attention in blocks of queries and keys; only one block of the matrix of probabilities exists at a time.  Both
+ * directions are products of such blocks:
  *
- *   forward    s = q k'    p = exp(s - top)    y = y f + p v           f: growth of the largest score so far
+ *   forward    s = q k'    p = exp(s - top)    y = y f + p v           f rescales when the largest score, top, grows
  *   backward   s = q k'    p = exp(s - lse)    ds = p (dy v' - dy y)   dv += p' dy    dq += ds k    dk += ds' q
  *
  * after M. Rabe and C. Staats, "Self-attention does not need O(n^2) memory", 2021, and T. Dao et al., "FlashAttention",
- * 2022. A thread owns a block of queries forward, and a head of keys with all their queries backward; there a block of
- * keys stays near while the queries pass by.  Products skip, tile by tile, what no query of a tile sees. */
+ * 2022.  Forward, a thread owns a block of queries.  Backward, it owns a head of keys with all their queries: a block
+ * of keys stays in cache while the blocks of queries pass by.  Products skip each tile whose scores are all outside of
+ * the window. */
 #include "gemm.h"
 #include "rows.h"
 #include "work.h"
@@ -24,7 +25,7 @@ typedef void Cell(const float *a, int64_t ar, int64_t ak, const float *b, int64_
 #include "attention_tile.h"
 #endif
 
-typedef struct Cells { int64_t mr, nr; Cell *const *of; } Cells;        /* of: by rows; 1, 2, 4, 8 and mr */
+typedef struct Cells { int64_t mr, nr; Cell *const *of; } Cells;        /* of[rows]: rows 1, 2, 4, 8 and mr */
 
 typedef struct Job {
 	Ctx *c;
@@ -34,7 +35,7 @@ typedef struct Job {
 	const float *q, *k, *v, *dy, *ky, *klse;
 	const void *mask;
 	KBlocks cut;
-	int64_t blocks;                 /* of queries in a head */
+	int64_t blocks;                 /* blocks of queries in a head */
 } Job;
 
 static Cells cells_of(RtIsa isa)
@@ -50,7 +51,7 @@ static Cells cells_of(RtIsa isa)
 	return all[i < sizeof all / sizeof all[0] ? i : 0];
 }
 
-/* So many rows are done next. */
+/* The height of the next tile, when `left` rows are left. */
 static int64_t height(const Cells *c, int64_t left)
 {
 	return left >= c->mr ? c->mr : left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
@@ -68,20 +69,20 @@ static int64_t most(int64_t a, int64_t b)
 
 typedef struct Span { int64_t lo, hi; } Span;
 
-/* from .. to - 1, as seen from `at`, of n. */
+/* The range from .. to - 1 relative to `at`, cut to 0 .. n - 1. */
 static Span clip(int64_t from, int64_t to, int64_t at, int64_t n)
 {
 	int64_t lo = least(n, most(0, from - at));
 	return (Span){ lo, most(lo, least(n, to - at)) };
 }
 
-/* Of keys key .. key + n - 1, those that queries i .. i + count - 1 see between them. */
+/* Of keys key .. key + n - 1, those that any of queries i .. i + count - 1 sees. */
 static Span keys_of(const KAttention *a, int64_t i, int64_t count, int64_t key, int64_t n)
 {
 	return clip(i - a->left, i + count + a->right, key, n);
 }
 
-/* Of queries i .. i + n - 1, those that see one of keys key .. key + count - 1. */
+/* Of queries i .. i + n - 1, those that see any of keys key .. key + count - 1. */
 static Span queries_of(const KAttention *a, int64_t key, int64_t count, int64_t i, int64_t n)
 {
 	return clip(key - a->right, key + count + a->left, i, n);
@@ -90,7 +91,7 @@ static Span queries_of(const KAttention *a, int64_t key, int64_t count, int64_t 
 /* A block: queries i .. i + n - 1 and keys key .. key + m - 1; rows of scores are cut.srow apart. */
 typedef struct Pair { int64_t i, n, key, m; } Pair;
 
-/* Columns (and what completes tiles) of a few rows of y (or y +) = a b; b lies in panels of tile width. */
+/* A few rows of y = a b (or y += a b), in columns cols, rounded out to whole tiles; b lies in panels of tile width. */
 static void strip(const Job *j, int64_t rows, const float *a, int64_t ar, int64_t ak, const float *b, int64_t bs,
 	int64_t panel, int64_t k, float *y, int64_t yrow, Span cols, bool add)
 {
@@ -99,7 +100,7 @@ static void strip(const Job *j, int64_t rows, const float *a, int64_t ar, int64_
 		j->cells.of[rows](a, ar, ak, b + p * panel, bs, k, y + p * nr, yrow, add);
 }
 
-/* s = x z', where z is turned into panels: all that is seen. */
+/* s = x z', for the tiles inside the window; z is transposed into panels. */
 static void times_keys(const Job *j, float *s, const float *x, int64_t xrow, const float *z, int64_t width,
 	const Pair *p)
 {
@@ -111,7 +112,7 @@ static void times_keys(const Job *j, float *s, const float *x, int64_t xrow, con
 	}
 }
 
-/* y += s z: over keys. */
+/* y += s z, summed over keys. */
 static void over_keys(const Job *j, float *y, const float *s, const float *z, int64_t zrow, int64_t width,
 	const Pair *p)
 {
@@ -125,7 +126,7 @@ static void over_keys(const Job *j, float *y, const float *s, const float *z, in
 	}
 }
 
-/* y += s' z: over queries. */
+/* y += s' z, summed over queries. */
 static void over_queries(const Job *j, float *y, const float *s, const float *z, int64_t zrow, int64_t width,
 	const Pair *p)
 {
@@ -139,7 +140,7 @@ static void over_queries(const Job *j, float *y, const float *s, const float *z,
 	}
 }
 
-/* Rows of x become panels of columns. */
+/* Transposes rows of x into panels of columns. */
 static void turn_panels(const Job *j, float *to, const float *x, int64_t row, int64_t rows, int64_t width)
 {
 	int64_t nr = j->cells.nr;
@@ -160,7 +161,7 @@ static void add_rows(float *to, int64_t torow, const float *x, int64_t row, int6
 			to[r * torow + e] += x[r * row + e];
 }
 
-/* Compiled once, for it is rare. */
+/* Not compiled for each instruction set: soft caps are rare. */
 static void cap(const KAttention *a, float *s, float *slope, int64_t n)
 {
 	for (int64_t e = 0; e < n; e++) {
@@ -171,8 +172,8 @@ static void cap(const KAttention *a, float *s, float *slope, int64_t n)
 	}
 }
 
-/* Products of a query with the keys that it sees become scores; the slope is that of the cap.  Scores are to be
- * multiplied by what is returned. */
+/* Turns the products of a query with the keys that it sees into scores; slope receives the derivative of the cap.
+ * Returns a factor that the caller must still multiply the scores by. */
 K_LOOP float scores(const Job *j, float *s, float *slope, int64_t b, int64_t h, int64_t i, int64_t key, Span see)
 {
 	const KAttention *a = j->a;
@@ -193,13 +194,13 @@ K_LOOP float scores(const Job *j, float *s, float *slope, int64_t b, int64_t h, 
 	return 1;
 }
 
-/* A span of whole vectors, so that loops have no rest. */
+/* s, rounded out to whole vectors, so that loops have no remainder. */
 static Span whole(Span s)
 {
 	return (Span){ s.lo / K_LANES * K_LANES, (s.hi + K_LANES - 1) / K_LANES * K_LANES };
 }
 
-/* What a row has outside of what its query sees. */
+/* Sets the elements of `row` outside of `see` to x. */
 static void fill(float *s, Span row, Span see, float x)
 {
 	for (int64_t e = row.lo; e < see.lo; e++)
@@ -208,7 +209,8 @@ static void fill(float *s, Span row, Span see, float x)
 		s[e] = x;
 }
 
-/* One more block of scores for a query: they become exponentials, and what was summed before shrinks. */
+/* One more block of scores for a query: replaces them by exponentials, and rescales the earlier sums if the maximum
+ * grows. */
 K_LOOP void soften(float *s, int64_t n, float scale, float *top, float *sum, float *y, int64_t dv)
 {
 	float now = row_most(s, n) * scale;
@@ -279,16 +281,16 @@ K_LOOP void forward(void *arg, int64_t lo, int64_t hi, int thread)
 }
 K_EACH_ISA(forward)
 
-/* Backward, one head: a block of keys and what is made of it, then a block of queries. */
+/* Backward, one head: the operands and results of a block of keys, then of a block of queries. */
 typedef struct Back {
 	int64_t b, h;
 	Pair p;
-	float *kt, *vt, *kr, *dk, *dv;  /* keys and values in panels of columns, keys in rows, gradients */
-	float *qr, *gr, *dq;            /* queries and dy in rows, the gradient */
-	float *s, *ds, *total;          /* total: dy y of each query of the head */
+	float *kt, *vt, *kr, *dk, *dv;  /* keys and values in panels, keys in rows, gradients */
+	float *qr, *gr, *dq;            /* queries and dy in rows, the gradient of queries */
+	float *s, *ds, *total;          /* total: the sum of dy y of each query of the head */
 } Back;
 
-/* Probabilities, and the gradients of scores. */
+/* The probabilities s, and the gradients ds of the scores. */
 K_LOOP void back_scores(const Job *j, const Back *t)
 {
 	const KAttention *a = j->a;
@@ -329,7 +331,7 @@ K_LOOP void back_block(const Job *j, const Back *t, const float *q, const float 
 	over_queries(j, t->dk, t->ds, t->qr, drow, a->d, p);
 }
 
-/* All queries of head h, and all keys that they see. */
+/* The gradients of head h: all its queries, and all keys that they see. */
 K_LOOP void back_head(const Job *j, int64_t b, int64_t h, bool add, float *work)
 {
 	const KAttention *a = j->a;

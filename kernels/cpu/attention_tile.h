@@ -1,8 +1,8 @@
-/* The innermost part of attention_fast.c, compiled for each instruction set: products whose left operand is read where
- * it is, in either direction, and need not be packed.  Included with LANES_ISA as for lanes.h. */
+/* The innermost part of attention_fast.c, compiled for each instruction set: products whose left operand is read in
+ * place, by rows or by columns, without packing.  The includer defines LANES_ISA as for lanes.h. */
 #include "lanes.h"
 
-/* y (or y +) = a b for a tile of `rows` rows, where element (i, p) of a is a[i ar + p ak] and rows of b are bs
+/* y = a b (or y += a b) for a tile of `rows` rows, where element (i, p) of a is a[i ar + p ak] and rows of b are bs
  * apart. */
 INLINE TARGET void NAME(cell)(int rows, const float *a, int64_t ar, int64_t ak, const float *b, int64_t bs, int64_t k,
 	float *y, int64_t yrow, bool add)
@@ -30,7 +30,7 @@ INLINE TARGET void NAME(cell)(int rows, const float *a, int64_t ar, int64_t ak, 
 		}
 }
 
-/* Rows that are neighbours have addresses that are known. */
+/* A stride of 1 is passed as a constant, so that the compiler uses constant offsets. */
 static TARGET void NAME(whole)(const float *a, int64_t ar, int64_t ak, const float *b, int64_t bs, int64_t k, float *y,
 	int64_t yrow, bool add)
 {

@@ -1,12 +1,13 @@
-/* The steps of LSTM, GRU and RNN cells for one type of numbers T, of sequences lo to hi - 1, one after the other; EXP
- * and TANH are those of the type, NAME(f) is f with its name.  The scratch of a thread has room for eight states. */
+/* The steps of LSTM, GRU and RNN cells for one type of numbers T, of sequences lo to hi - 1, one after the other.  The
+ * includer defines T, its EXP and TANH, and NAME(f), which appends the type to a name.  The scratch of a thread has
+ * room for eight states. */
 
 static T NAME(sigmoid)(T v)
 {
 	return 1 / (1 + EXP(-v));
 }
 
-/* v = x + R h, of n gates; r [n, hidden]. */
+/* v = x + R h, for n gates; r is [n, hidden]. */
 static void NAME(gates_of)(T *v, const T *x, const T *r, const T *h, int64_t n, int64_t hidden)
 {
 	for (int64_t g = 0; g < n; g++) {
@@ -16,7 +17,7 @@ static void NAME(gates_of)(T *v, const T *x, const T *r, const T *h, int64_t n, 
 	}
 }
 
-/* dh += R' v, of n gates. */
+/* dh += R' v, for n gates. */
 static void NAME(back_through)(T *dh, const T *v, const T *r, int64_t n, int64_t hidden)
 {
 	for (int64_t g = 0; g < n; g++)
@@ -24,7 +25,7 @@ static void NAME(back_through)(T *dh, const T *v, const T *r, int64_t n, int64_t
 			dh[k] += r[g * hidden + k] * v[g];
 }
 
-/* Copies n numbers, or zeros; does nothing without y. */
+/* Copies n numbers from x, or zeros if x is NULL; does nothing if y is NULL. */
 static void NAME(put)(T *y, const T *x, int64_t n)
 {
 	for (int64_t i = 0; y && i < n; i++)
@@ -118,7 +119,7 @@ static void NAME(lstm_grad)(void *arg, int64_t lo, int64_t hi, int thread)
 	}
 }
 
-/* inner is what is added to the candidate before its activation, times the reset (linear), or the reset state. */
+/* inner is the factor of the reset gate: R h plus its bias (linear), or else the reset state r * h. */
 static void NAME(gru)(void *arg, int64_t lo, int64_t hi, int thread)
 {
 	const Cells *a = arg;
@@ -163,7 +164,7 @@ static void NAME(gru)(void *arg, int64_t lo, int64_t hi, int thread)
 	}
 }
 
-/* side is the gradient of what R gives: that of xw but for the candidate of a linear reset. */
+/* side is the gradient of the products with R.  It equals dxw, except for the candidate gate of a linear reset. */
 static void NAME(gru_grad)(void *arg, int64_t lo, int64_t hi, int thread)
 {
 	const Cells *a = arg;

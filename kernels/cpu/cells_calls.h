@@ -1,5 +1,5 @@
-/* The kernels of recurrent cells: each puts its operands into a list, and RUN_CELLS(NAME) of the file that includes
- * this runs NAME over that list, a, in elements of `type`. */
+/* The kernels of recurrent cells.  Each puts its operands into a Cells list `a`; RUN_CELLS(NAME), defined by the file
+ * that includes this one, then runs NAME over the list with elements of `type`. */
 
 int k_lstm(Ctx *c, void *y, void *yh, void *before, void *gates, void *yc, void *cells, const void *xw, const void *r,
 	const void *h0, const int32_t *lens, const void *c0, const KCells *k, KType type)

@@ -1,4 +1,4 @@
-/* What loops over the steps of recurrent cells read and write.  Operands that a cell lacks are NULL. */
+/* The operands and results of the loops over recurrent cells.  Those that a cell lacks are NULL. */
 #ifndef CELLS_LIST_H
 #define CELLS_LIST_H
 
@@ -10,9 +10,9 @@ typedef struct Cells {
 	void *y, *yh, *before, *gates, *yc, *cells, *inner;             /* forward */
 	const void *xw, *r, *h0, *c0, *rb;
 	void *dxw, *dh0, *dc0, *side;                                   /* backward */
-	const void *dy, *dyh, *dyc, *stay, *state, *saved, *was;        /* of the forward pass */
+	const void *dy, *dyh, *dyc, *stay, *state, *saved, *was;        /* gradients of results; saved values */
 	const int32_t *lens;
-	int gate;                                                       /* gates of a cell */
+	int gate;                                                       /* number of gates of a cell */
 } Cells;
 
 #endif

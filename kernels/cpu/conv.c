@@ -15,7 +15,7 @@ static void reach(const KWindow *w, int a, int64_t k, int64_t *from, int64_t *to
 
 typedef enum { FORWARD, GRAD_X, GRAD_W } Way;
 
-/* One input plane, one output plane, one plane of the weight. */
+/* Adds the product of one input plane, one output plane and one plane of the weight to the one that is the result. */
 static void plane(Way way, const KWindow *w, float *x, float *y, float *wt)
 {
 	for (int64_t ky = 0; ky < w->k[0]; ky++)
@@ -56,7 +56,7 @@ static void all(Way way, float *y, float *x, float *wt, int64_t batch, int64_t g
 						wt + ((g * cout + o) * cin + i) * nk);
 }
 
-/* The operands that a way only reads are const to its caller. */
+/* The result is writable, the two operands are const to the caller; `plane` takes all three without const. */
 static float *writable(const float *p)
 {
 	union { const float *in; float *out; } u = { p };

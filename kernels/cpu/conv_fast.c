@@ -1,18 +1,18 @@
-/* Convolutions and their two gradients as matrix products whose operand is never written out: what a panel of the
- * product needs is copied from the planes when it is packed.
+/* Convolutions and their two gradients as matrix products.  The unfolded operand (im2col) is never written as a whole:
+ * packing a panel copies the numbers it needs from the planes.  A "place" is a position of the window.
  *
  *   forward     y[o, pixel]   = sum over (channel, place) of  w[o, channel, place]  x[channel, pixel + place]
  *   gradient x  x[i, pixel]   = sum over (o, place)       of  w[o, i, place]        g[o, pixel - place]
  *   gradient w  w[o, (i, place)] = sum over pixels        of  g[o, pixel]           x[i, pixel + place]
  *
- * Where a window has one place and step 1, the planes are the operand.  Else they are first laid out for it, some
- * images at a time: with their padding, and with a step s as s x s planes of every s-th pixel, so that each place of
- * the window is a plane that is read from some point on.  With a step the pixels of a gradient of x fall into s x s
- * classes, each of which sees some places of the window only: each class is one product, and the classes are put
- * together afterwards.
+ * For a window of one place and step 1 the planes themselves are the operand.  Other planes are first laid out for the
+ * product, some images at a time: with their padding, and with a step s as s x s planes of every s-th pixel, so that
+ * each place of the window is a plane that is read from some offset on.  With a step, the pixels of a gradient of x
+ * fall into s x s classes, each of which sees only some places of the window.  Each class is one product, and the
+ * classes are interleaved afterwards.
  *
- * Windows of 3 x 3 with step 1 have a faster way (winograd.h).  Groups of one channel have nothing to multiply: they go
- * plane by plane. */
+ * Windows of 3 x 3 with step 1 have a faster algorithm (winograd.h).  Groups of one channel have no matrix product:
+ * they are computed plane by plane. */
 #include "isa.h"
 #include "winograd.h"
 #include "work.h"
@@ -26,22 +26,22 @@ static int64_t least(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* One product.  The pixel (u, v) of the result reads, for place p of the window and channel ch of the sum, the number
- * at image * ximage + ch * xplane + off[p] + u * xrow + v; its weight is that at row * wout + ch * win + at[p]. */
+/* One product.  For place p of the window and channel ch of the sum, pixel (u, v) of the result reads
+ * x[image * ximage + ch * xplane + off[p] + u * xrow + v] and the weight w[row * wout + ch * win + at[p]]. */
 typedef struct Conv {
 	RtIsa isa;
 	const float *x, *w;
-	const float *end;               /* of what may be read around x */
+	const float *end;               /* the end of the memory around x that may be read */
 	float *y;
 	const int64_t *off, *at;
 	int64_t nk;
 	int64_t ximage, xplane, xrow;
-	int64_t rows, cols, pixels;     /* of a plane of the result */
+	int64_t rows, cols, pixels;     /* sizes of a plane of the result */
 	int64_t yimage, yplane;
 	int64_t wout, win;
 } Conv;
 
-/* Part of a row of results: n of them, from column j of a panel on, and where they begin for place 0. */
+/* Part of a row of results: n of them, from column j of a panel on; x points to the input of the first for place 0. */
 typedef struct Part { const float *x; int64_t j, n; } Part;
 
 static int parts_of(const Conv *v, Part *part, int64_t at, int64_t count)
@@ -56,8 +56,8 @@ static int parts_of(const Conv *v, Part *part, int64_t at, int64_t count)
 	return np;
 }
 
-/* A panel of pixels, for k's (channel, place).  Where a width is known all of it is copied: what is too much is written
- * over by what comes next in the panel, and behind the planes there is room to read. */
+/* Packs a panel of pixels, for several k's (channel, place).  If the width is known, `width` numbers are copied even if
+ * fewer are needed: the next copy overwrites the surplus, and there is room to read behind the planes. */
 INLINE void pack_width(int width, bool known, const Conv *v, float *to, int64_t at, int64_t count,
 	int64_t from, int64_t len)
 {
@@ -113,7 +113,7 @@ static void pack_pixels(const void *arg, float *to, int64_t batch, int64_t at, i
 	pack_width((int)width, false, arg, to, at, count, from, len);
 }
 
-/* A panel of the weight: rows at .. at + count - 1, k's (channel, place). */
+/* Packs a panel of the weight: rows at .. at + count - 1, several k's (channel, place). */
 static void pack_weight(const void *arg, float *to, int64_t batch, int64_t at, int64_t count, int64_t width,
 	int64_t from, int64_t len)
 {
@@ -130,7 +130,7 @@ static void pack_weight(const void *arg, float *to, int64_t batch, int64_t at, i
 	}
 }
 
-/* A finished tile whose columns lie in several images. */
+/* Stores a finished tile whose columns lie in several images. */
 static void put(const void *arg, const float *tile, int64_t width, int64_t batch, int64_t row, int64_t rows,
 	int64_t col, int64_t cols, bool first)
 {
@@ -147,7 +147,7 @@ static void put(const void *arg, const float *tile, int64_t width, int64_t batch
 	}
 }
 
-/* Columns of one image are neighbours. */
+/* The destination of columns that lie in one image; else NULL. */
 static float *place(const void *arg, int64_t batch, int64_t row, int64_t col, int64_t cols)
 {
 	const Conv *v = arg;
@@ -156,11 +156,12 @@ static float *place(const void *arg, int64_t batch, int64_t row, int64_t col, in
 	return p + cols <= v->pixels ? v->y + image * v->yimage + row * v->yplane + p : NULL;
 }
 
-/* `images` images, m rows, k channels.  turned: the weight of neighbouring k's are not neighbours. */
+/* The product over `images` images: m rows, k = channels x places.  turned: the weights of neighbouring k's are not
+ * neighbours in memory. */
 static void run_pixels(Ctx *c, Conv *v, int64_t images, int64_t m, int64_t channels, bool turned)
 {
 	v->pixels = v->rows * v->cols;
-	if (v->nk == 1 && v->xrow == v->cols)           /* the plane is one row */
+	if (v->nk == 1 && v->xrow == v->cols)           /* treat the plane as one row */
 		v->cols = v->pixels, v->rows = 1;
 	Gemm g = { .batch = 1, .m = m, .n = images * v->pixels, .k = channels * v->nk,
 		.a = { .x = v->w, .at = v->wout, .k = 1 }, .b = { .pack = pack_pixels, .arg = v }, .y = v->y,
@@ -171,7 +172,7 @@ static void run_pixels(Ctx *c, Conv *v, int64_t images, int64_t m, int64_t chann
 		g.a.pack = pack_weight, g.a.arg = v;
 	if (images == 1) {
 		g.store = NULL;
-		if (v->rows == 1 && v->nk == 1)         /* and the operand */
+		if (v->rows == 1 && v->nk == 1)         /* the plane is the operand: no packing */
 			g.b = (GemmSide){ .x = v->x + v->off[0], .at = 1, .k = v->xplane };
 	}
 	gemm_run(c, &g);
@@ -181,7 +182,7 @@ static void run_pixels(Ctx *c, Conv *v, int64_t images, int64_t m, int64_t chann
 
 typedef struct Layer { const float *x; float *to; int64_t ximage, channels; Lay l; } Layer;
 
-/* n numbers of a source row, from column col on, `stride` apart; zero beside the row. */
+/* n numbers of a source row, from column col on, `stride` apart; zero outside of the row. */
 K_LOOP void copy_row(float *restrict to, const float *restrict row, int64_t col, int64_t n, int64_t stride, int64_t len)
 {
 	int64_t lo = col < 0 ? least(n, (-col + stride - 1) / stride) : 0,
@@ -223,7 +224,7 @@ K_LOOP void lay(void *arg, int64_t lo, int64_t hi, int thread)
 }
 K_EACH_ISA(lay)
 
-/* Lays out `channels` planes of some images, unless they are as wanted; v reads them. */
+/* Lays out `channels` planes of some images, unless the source already has that layout; v then reads the result. */
 static void lay_out(Ctx *c, Conv *v, const Lay *l, float *to, const float *x, int64_t ximage, int64_t images,
 	int64_t channels)
 {
@@ -238,7 +239,7 @@ static void lay_out(Ctx *c, Conv *v, const Lay *l, float *to, const float *x, in
 		rt_parallel(c, images * channels, 1 + 8192 / (l->all + 1), K_PICK(c, lay), &s);
 }
 
-/* ---- gradient of the weight: k's are the pixels of all images ---- */
+/* ---- gradient of the weight: the sum (k) runs over the pixels of all images ---- */
 
 typedef struct Grad { Conv v; const float *g; int64_t gimage, gplane; } Grad;
 
@@ -263,7 +264,7 @@ static void pack_g(const void *arg, float *to, int64_t batch, int64_t at, int64_
 	pack_rows(d->v.isa, to, d->g, d->gimage, d->gplane, d->v.pixels, at, count, width, from, len);
 }
 
-/* Part of a row of pixels: n of them, from k `at` on, and where they begin for place 0 of channel 0. */
+/* Part of a row of pixels: n of them, from index `at` of k on; x is the offset of the first for place 0, channel 0. */
 typedef struct Run { int64_t at, x, n; } Run;
 
 static int runs_of(const Conv *v, Run *run, int64_t from, int64_t len)
@@ -277,7 +278,7 @@ static int runs_of(const Conv *v, Run *run, int64_t from, int64_t len)
 	return nrun;
 }
 
-enum { RUN = 16 };                                      /* numbers that are copied together, as in pack_width */
+enum { RUN = 16 };                                      /* numbers per copy, as in pack_width */
 
 static void copy_runs(float *to, const float *x, const Run *run, int nrun, const float *end)
 {
@@ -295,7 +296,7 @@ static void pack_places(const void *arg, float *to, int64_t batch, int64_t at, i
 	int64_t from, int64_t len)
 {
 	const Conv *v = &((const Grad *)arg)->v;
-	/* rows that are turned together: more would only be more stack, which the plan counts */
+	/* Rows that are transposed together.  More would only take more stack, which the memory plan counts. */
 	enum { SOME = 8 };
 	float rows[SOME * GEMM_K + RUN];
 	Run run[GEMM_K];
@@ -375,7 +376,7 @@ K_LOOP void one_plane(Way way, const KWindow *w, float *x, float *y, float *wt)
 		}
 }
 
-/* Group g of image b; the gradient of a weight sums over images, so there g is all. */
+/* All planes of group g of image b. */
 K_LOOP void one_group(const Direct *d, Way way, int64_t b, int64_t g)
 {
 	int64_t nin = d->v.in[0] * d->v.in[1], nout = d->v.out[0] * d->v.out[1], nk = d->v.k[0] * d->v.k[1];
@@ -406,7 +407,7 @@ K_LOOP void direct(void *arg, int64_t lo, int64_t hi, int thread)
 }
 K_EACH_ISA(direct)
 
-/* The operands that a way only reads are const to its caller. */
+/* The result is writable, the two operands are const to the caller; the loops take all three without const. */
 static float *writable(const float *p)
 {
 	union { const float *in; float *out; } u = { p };
@@ -436,7 +437,7 @@ static void add_bias(void *arg, int64_t lo, int64_t hi, int thread)
 	}
 }
 
-/* Tables of places are the first scratch; planes follow. */
+/* The tables of offsets come first in the scratch; the planes follow. */
 static float *tables(Ctx *c, int64_t nk, int64_t **off, int64_t **at)
 {
 	*off = (int64_t *)(void *)c->shared;
@@ -444,7 +445,7 @@ static float *tables(Ctx *c, int64_t nk, int64_t **off, int64_t **at)
 	return (float *)(void *)(*at + nk);
 }
 
-/* Where each place of the window begins in planes that are laid out for it. */
+/* The offset of each place of the window in planes that are laid out for it. */
 static void find_places(const KWindow *v, const Lay *l, int64_t *off)
 {
 	for (int64_t m = 0; m < v->k[0] * v->k[1]; m++) {
@@ -482,7 +483,7 @@ int k_conv_f32(Ctx *c, float *y, const float *x, const float *w, const float *b,
 	int64_t cin, int64_t cout, KWindow v)
 {
 	int64_t nin = v.in[0] * v.in[1], nout = v.out[0] * v.out[1], nk = v.k[0] * v.k[1], some = lay_images(&v, batch);
-	if (!cin)                               /* a term of a sum that has its bias alone */
+	if (!cin)                               /* no channels: the result is the bias alone */
 		memset(y, 0, (size_t)(batch * groups * cout * nout) * sizeof *y);
 	else if (lay_none(groups, cin, cout))
 		run_direct(c, FORWARD, x, y, w, batch, groups, cin, cout, &v);
@@ -504,7 +505,7 @@ int k_conv_f32(Ctx *c, float *y, const float *x, const float *w, const float *b,
 	return 0;
 }
 
-/* Results of all classes of an image's channel, put together. */
+/* Interleaves the results of all classes of a channel of an image. */
 typedef struct Join { float *x; const float *z; int64_t ximage, images, channels; KWindow v; } Join;
 
 static int64_t class_at(const Join *s, int64_t ry, int64_t rx)
@@ -557,8 +558,8 @@ static int64_t common(int64_t a, int64_t b)
 	return a;
 }
 
-/* The places that reach class (ry, rx): how many, where they begin among the planes of g, and which they are of the
- * window. */
+/* The places that reach class (ry, rx): returns their number; off: their offsets in the planes of g; at: their
+ * positions in the window. */
 static int64_t class_places(const KWindow *v, const Lay *l, int64_t ry, int64_t rx, int64_t *off, int64_t *at)
 {
 	int64_t n = 0, fy = lay_first(v, 0, ry), fx = lay_first(v, 1, rx);
@@ -624,7 +625,8 @@ int k_conv_grad_x_f32(Ctx *c, float *x, const float *g, const float *w, int64_t 
 	return 0;
 }
 
-/* One group of n images; added to w unless it is the first.  chunks: of the images; 0: they are summed in order. */
+/* One group of n images; added to w unless it is the first.  chunks: chunks of images that are summed as a tree; 0:
+ * summed in order. */
 static void grad_w(Ctx *c, float *w, const float *x, const float *g, int64_t groups, int64_t n, int64_t cin,
 	int64_t cout, const KWindow *v, bool first, int64_t chunks)
 {
@@ -663,7 +665,7 @@ int k_conv_grad_w_f32(Ctx *c, float *w, const float *x, const float *g, int64_t 
 	return 0;
 }
 
-/* In chunks of images (tree.h, gemm_tree.h). */
+/* Sums in chunks of images (tree.h, gemm_tree.h). */
 int k_conv_grad_w_tree_f32(Ctx *c, float *w, const float *x, const float *g, int64_t batch, int64_t groups,
 	int64_t cin, int64_t cout, KWindow v, int64_t chunks)
 {
@@ -675,7 +677,7 @@ int k_conv_grad_w_tree_f32(Ctx *c, float *w, const float *x, const float *g, int
 			grad_w(c, w + k * nw, x + k * nx, g + k * ng, groups, batch, cin, cout, &v, true, chunks);
 		return 0;
 	}
-	/* Sums that wait are behind the scratch of one chunk. */
+	/* The pending sums follow the scratch of one chunk. */
 	float *room =
 		(float *)(void *)(c->shared + k_work_behind(k_work_conv(K_CONV_GRAD_W, &v, some, groups, cin, cout)));
 	for (int64_t k = 0; k < chunks && !code; k++) {

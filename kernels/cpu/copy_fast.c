@@ -1,6 +1,6 @@
-/* Copies with strides, of elements of 1, 4 or 8 bytes.  Axes are first put into one list with their steps in both
- * arrays; then a run that is dense in both is copied whole, a transposition goes tile by tile so that lines of both
- * arrays are used fully, and the rest is one loop. */
+/* Copies with strides, of elements of 1, 4 or 8 bytes.  The axes are first merged into one list with the strides of
+ * both arrays.  Then a run that is dense in both arrays is copied at once; a transposition goes tile by tile, so that
+ * cache lines of both arrays are used fully; anything else is one loop. */
 #include "kernels.h"
 #include "isa.h"
 
@@ -11,13 +11,13 @@ enum { TILE = 16 };
 typedef struct Move {
 	int n;                          /* axes outside the run or tile */
 	int64_t len[RT_AXES], to[RT_AXES], from[RT_AXES];
-	int64_t a, ato, afrom;          /* the axis that is dense in from: 1 where there is no tile */
+	int64_t a, ato, afrom;          /* the axis that is dense in from; length 1: no tile */
 	int64_t b, bto, bfrom;          /* the innermost axis */
 	unsigned char *y;
 	const unsigned char *x;
 } Move;
 
-/* Where the i-th run begins in both arrays. */
+/* The offsets of run i in both arrays. */
 static void begin(const Move *m, int64_t i, int64_t *to, int64_t *from)
 {
 	*to = *from = 0;

@@ -1,11 +1,12 @@
-/* Determinants, and the minors that are their derivative.  A matrix is worked on in scratch. */
+/* Determinants, and the signed minors that are their derivative.  A matrix is copied to scratch and eliminated there.
+ * */
 #include "det.h"
 #include "real.h"
 #include "turns.h"
 
 typedef struct Job { const Ctx *c; void *y; const void *x; int64_t m; KType type; } Job;
 
-/* The matrix at `at` without one row and one column; row -1: the full matrix.  Returns its rows. */
+/* The determinant of the matrix at `at` without one row and one column; row -1: of the full matrix. */
 static double minor(const Job *b, int thread, int64_t at, int64_t row, int64_t col)
 {
 	double *a = turns_work(b->c, thread);

@@ -1,11 +1,11 @@
-/* The loops of typed.c for one type of elements, of which these say:
+/* The loops of typed.c for one type of elements.  The includer defines:
  *
- *     T        the type in memory               NAME(f)  f with the name of the type
- *     SUM      what sums and products are of:   FROM(s)  such a number as a T
- *              whole numbers wrap around there  ISNAN(v) whether v is no number
- *     MEAN     what is divided by a count
+ *     T        the type in memory               NAME(f)  f with the type appended
+ *     SUM      the type of sums and products,   FROM(s)  a SUM converted to T
+ *              in which integers wrap around    ISNAN(v) whether v is not a number
+ *     MEAN     the type in which a mean is divided
  *
- * Each is turns lo to hi - 1 of the loop over its results. */
+ * Each function runs iterations lo to hi - 1 of the loop over its results. */
 
 static void NAME(reduce)(void *arg, int64_t lo, int64_t hi, int thread)
 {
@@ -46,7 +46,7 @@ static void NAME(matmul)(void *arg, int64_t lo, int64_t hi, int thread)
 	}
 }
 
-/* Combines the elements at y and v. */
+/* *y = *y combined with v. */
 static void NAME(combine)(T *y, T v, KScatter how)
 {
 	if (how == K_PUT)
@@ -59,7 +59,7 @@ static void NAME(combine)(T *y, T v, KScatter how)
 		*y = v;
 }
 
-/* The elements of y before anything is scattered. */
+/* Sets the elements of y before updates are scattered into them. */
 static void NAME(begin)(void *arg, int64_t lo, int64_t hi, int thread)
 {
 	const Scatter *s = arg;
@@ -70,7 +70,7 @@ static void NAME(begin)(void *arg, int64_t lo, int64_t hi, int thread)
 		memset((T *)s->y + lo, 0, (size_t)(hi - lo) * sizeof(T));
 }
 
-/* Lines along the indexed axis. */
+/* One iteration for each line along the indexed axis. */
 static void NAME(scatter_lines)(void *arg, int64_t lo, int64_t hi, int thread)
 {
 	const Scatter *s = arg;
@@ -83,7 +83,7 @@ static void NAME(scatter_lines)(void *arg, int64_t lo, int64_t hi, int thread)
 	}
 }
 
-/* Columns of the rows that tuples of indices point at: those of each of the batch in turn. */
+/* One iteration for each column of the rows that tuples select, for each element of the batch. */
 static void NAME(scatter_columns)(void *arg, int64_t lo, int64_t hi, int thread)
 {
 	const Scatter *s = arg;
@@ -103,7 +103,7 @@ static void NAME(scatter_columns)(void *arg, int64_t lo, int64_t hi, int thread)
 	}
 }
 
-/* Whole tensors of the axes that are padded. */
+/* One iteration for each index of the axes before the first padded axis. */
 static void NAME(pad_grad)(void *arg, int64_t lo, int64_t hi, int thread)
 {
 	const PadGrad *g = arg;
@@ -137,8 +137,8 @@ static void NAME(cumsum)(void *arg, int64_t lo, int64_t hi, int thread)
 	}
 }
 
-/* Which of two comes first among the largest (or smallest): NaN is the largest, and of equals the one that stands
- * first. */
+/* Whether a (at index i) comes before b (at index j) in order of size: NaN is the largest, and of equal elements the
+ * one with the lower index comes first. */
 static bool NAME(before)(T a, int64_t i, T b, int64_t j, bool largest)
 {
 	bool na = ISNAN(a), nb = ISNAN(b);
@@ -179,7 +179,7 @@ static void NAME(argmax)(void *arg, int64_t lo, int64_t hi, int thread)
 	for (int64_t r = lo; r < hi; r++) {
 		const T *v = (const T *)l->x + r / l->inner * l->n * l->inner + r % l->inner;
 		int64_t best = 0;
-		for (int64_t i = 1; i < l->n; i++)      /* of equals the first, or the last: then the other way round */
+		for (int64_t i = 1; i < l->n; i++)      /* negated indices prefer the last of equals */
 			if (NAME(before)(v[i * l->inner], l->last ? -i : i,
 			                 v[best * l->inner], l->last ? -best : best, l->largest))
 				best = i;

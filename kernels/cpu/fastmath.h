@@ -1,7 +1,7 @@
-/* exp, log, tanh and erf of float without branches, so that loops around them become vector code.  Polynomials fitted
- * for the least largest relative error; results are within 2 units in the last place (erf, tanh: 3), infinities and NaN
- * as in C.  Sums of a product are rounded once everywhere, so that all instruction sets give the same bits; one without
- * fmaf calls it. tests/kernels/math.c looks at many millions of arguments. */
+/* exp, log, tanh and erf of float without branches, so that compilers vectorise the loops around them.  They are
+ * minimax polynomials for the relative error.  Results are within 2 units in the last place (erf, tanh: 3); infinities
+ * and NaN are as in C.  Every multiply-add is one fmaf, so that all instruction sets give the same bits; without the
+ * instruction it is a library call.  tests/kernels/math.c checks many millions of arguments. */
 #ifndef FASTMATH_H
 #define FASTMATH_H
 
@@ -47,8 +47,8 @@ FASTMATH float fast_exp_near(float x)
 	return e * rt_from_bits((rt_bits(t) - rt_bits(big) + 127) << 23);
 }
 
-/* exp(x) of x up to 0, as in a softmax: below the smallest normal number it is 0, for -88.1 gives the exponent bits of
- * 0. */
+/* exp(x) for x <= 0, as in a softmax.  Results below the smallest normal number become 0: the clamp to -88.1 gives the
+ * exponent bits of 0. */
 FASTMATH float fast_exp_belowf(float x)
 {
 	return fast_exp_near(x < -88.1f ? -88.1f : x);
@@ -79,7 +79,7 @@ FASTMATH float fast_erff(float x)
 	p = fmaf(p, z, -0.3761262595653534f);
 	p = fmaf(p, z, 0.1283791065216064f);                /* the rest of 2 / sqrt(pi): 1.128... */
 	float small = fmaf(p, x, x);
-	float c = a > 4.0f ? 4.0f : a;                  /* erf is 1 from there */
+	float c = a > 4.0f ? 4.0f : a;                  /* erf(4) rounds to 1 */
 	float q = 2.1686813852284104e-05f;
 	q = fmaf(q, c, -0.00044133589835837483f);
 	q = fmaf(q, c, 0.00420455913990736f);

@@ -1,5 +1,5 @@
-/* See gemm.h.  Some rows of a are packed so that they stay in the second cache, columns of b so that a panel of them
- * stays in the first and all of them in the third, and tiles of y are summed in registers:
+/* See gemm.h.  Rows of a are packed so that they stay in the second-level cache.  Columns of b are packed so that one
+ * panel stays in the first-level cache and all panels in the third.  Tiles of y are summed in registers:
  *
  *   for each block of y (rows x columns; blocks are what threads take)
  *     for each block of k
@@ -7,12 +7,11 @@
  *         for each NR columns                  the first rows pack b: a panel [k][NR]
  *           for each MR rows                   a tile in registers
  *
- * How many rows and columns a block has, and how many rows are packed at a time, is chosen by the caller (KCut, found
- * for a shape by k_cut in work.h): b is packed once for as many rows as can be, and what a block holds of y stays in
- * the third cache.
+ * The caller chooses how many rows and columns a block has, and how many rows are packed at a time (KCut, which k_cut
+ * in work.h finds for a shape): b is packed once for as many rows as possible, and the block of y stays in the
+ * third-level cache.
  *
- * This way of blocking is that of K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication",
- * 2008. */
+ * The blocking is that of K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication", 2008. */
 #include "gemm.h"
 
 #include <string.h>
@@ -20,8 +19,8 @@
 #define LANES_ISA 0
 #include "lanes.h"
 
-/* What the next panel of b is made of is asked for while this one is used, a little with each tile. */
-/* `count` lines `apart`; then a step */
+/* A prefetch of the next panel of b while the current one is used, some cache lines with each tile: `count` lines
+ * `apart` from each other, then x advances by `step`; `left` such steps remain, `each` of them per tile. */
 typedef struct Ahead { const float *x; int64_t apart, count, step, left, each; } Ahead;
 
 INLINE void ask(Ahead *n)
@@ -33,8 +32,8 @@ INLINE void ask(Ahead *n)
 
 typedef GemmTile Tile;
 
-/* A tile whose k has chunks: how many there are in this block and how long they are; sums of earlier chunks that are
- * added then, rows `row` apart. */
+/* A tile whose k has chunks: the number and length of the chunks in this block of k, and the sums of earlier chunks
+ * that are added to the result; their rows are `row` apart. */
 typedef struct GemmTree { int64_t chunks, len, row; const float *add[GEMM_LEVELS]; int nadd; } GemmTree;
 typedef void TreeTile(const float *a, const float *b, int64_t bs, const GemmTree *, int64_t at, float *y,
 	int64_t yrow, float *keep);
@@ -44,16 +43,16 @@ typedef void Keep(const float *a, const float *b, int64_t bs, int64_t k, float *
 typedef void Strip(int64_t tiles, const float *a, const float *b, int64_t bs, int64_t k, float *y, int64_t yrow,
 	bool add, Ahead *next);
 
-/* k is the axis whose elements lie next to each other: `count` rows become `count` columns of panels. */
+/* Packs by transposition, for operands that are dense along k: `count` rows become `count` columns of a panel. */
 typedef void Turn(float *to, const float *x, int64_t apart, int64_t count, int64_t width, int64_t len);
 
 typedef struct Kind {
 	int mr, nr;
-	Tile *const *tile;              /* by rows */
-	Keep *keep;                     /* mr rows, and b is packed */
-	Strip *strip;                   /* any number of times mr rows */
+	Tile *const *tile;              /* tile[rows] */
+	Keep *keep;                     /* mr rows; packs b on the way */
+	Strip *strip;                   /* several tiles of mr rows */
 	Turn *turn;
-	TreeTile *const *tree;          /* by rows; keep: mr rows, and b is packed */
+	TreeTile *const *tree;          /* tree[rows] */
 	TreeStrip *tree_strip;
 } Kind;
 
@@ -75,7 +74,7 @@ static void turn_plain(float *to, const float *x, int64_t apart, int64_t count, 
 #define LANES_ISA 1
 #include "gemm_tile.h"
 
-/* Eight by eight, turned in registers: half rows 0 to 3 come with half rows 4 to 7 beside them. */
+/* Transposes 8 x 8 numbers in registers; each input register holds half of row i beside half of row i + 4. */
 INLINE AVX2 void turn4(const __m256 *x, __m256 *y)
 {
 	__m256 a = _mm256_unpacklo_ps(x[0], x[1]), b = _mm256_unpackhi_ps(x[0], x[1]),
@@ -91,13 +90,13 @@ INLINE AVX2 __m256 halves(const float *x, const float *z)
 	return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(x)), z ? _mm_loadu_ps(z) : _mm_setzero_ps(), 1);
 }
 
-/* `count` rows, a number known where this is inlined, 8 k's at a time. */
+/* Transposes `count` rows, 8 k's at a time; count is a constant where this is inlined. */
 INLINE AVX2 void turn_some(int count, float *to, const float *x, int64_t apart, int64_t width, int64_t len)
 {
 	int64_t p = 0;
 	for (; p + 8 <= len; p += 8) {
 		__m256 lo[4], hi[4], r[8];
-		if (p % 16 == 0)                        /* the rows that come next */
+		if (p % 16 == 0)                        /* prefetch the next cache lines */
 			UNROLL for (int i = 0; i < count; i++)
 				__builtin_prefetch(x + (count + i) * apart + p, 0, 3);
 		UNROLL for (int i = 0; i < 4; i++) {
@@ -176,7 +175,7 @@ INLINE void copy_rows(float *to, const float *x, int64_t apart, int64_t width, i
 		memcpy(to + p * width, x + p * apart, (size_t)width * sizeof *to);
 }
 
-/* One panel of a strided operand: [len][width]. */
+/* Packs one panel [len][width] of a strided operand. */
 static void pack(const Kind *kind, const GemmSide *s, float *to, int64_t batch, int64_t at, int64_t count,
 	int64_t width, int64_t from, int64_t len)
 {
@@ -218,7 +217,7 @@ static int64_t least(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* Panels of a whose rows lie next to each other are copied several at a time, so that lines are read whole. */
+/* Copies panels of a whose rows are neighbours in memory, several at a time, so that cache lines are read whole. */
 INLINE void copy_panels(float *to, const float *x, int64_t apart, int64_t width, int64_t many, int64_t len)
 {
 	enum { AHEAD = 12 };
@@ -230,7 +229,7 @@ INLINE void copy_panels(float *to, const float *x, int64_t apart, int64_t width,
 	}
 }
 
-/* All rows of the block, k's from .. from + k - 1. */
+/* Packs all rows of the block, k's from .. from + k - 1. */
 static void pack_a(const Kind *kind, const Gemm *g, const Block *b, float *pa, int64_t from, int64_t k)
 {
 	enum { MANY = 8 };
@@ -250,7 +249,8 @@ static void pack_a(const Kind *kind, const Gemm *g, const Block *b, float *pa, i
 	}
 }
 
-/* Where a panel of the block goes, rows yrow apart; NULL: the panel is not full, or has no single destination. */
+/* The destination of a panel of the block, rows yrow apart; NULL: the panel is not full, or has no single
+ * destination. */
 static float *place(const Kind *kind, const Gemm *g, const Block *b, int64_t row, int64_t col)
 {
 	int64_t cols = b->col + b->cols - col;
@@ -260,7 +260,7 @@ static float *place(const Kind *kind, const Gemm *g, const Block *b, int64_t row
 		: g->y + b->batch * g->ybatch + row * g->yrow + col;
 }
 
-/* A tile that has no place, by way of a small buffer. */
+/* Computes a tile without a single destination in a small buffer. */
 static void tile(const Kind *kind, const Gemm *g, const Block *b, const float *pa, const float *pb, int64_t bs,
 	int64_t k, int64_t row, int64_t rows, int64_t col, bool first, float *keep)
 {
@@ -281,11 +281,11 @@ static void tile(const Kind *kind, const Gemm *g, const Block *b, const float *p
 				!first ? y[i * g->yrow + j] + sum[i * kind->nr + j] : sum[i * kind->nr + j];
 }
 
-/* The panel of b that is next: packed already, or where the operand has it. */
+/* What to prefetch of the next panel of b: from its packed copy if there is one, else from the operand. */
 static Ahead ahead_of(const Kind *kind, const Gemm *g, const Block *b, const float *packed, int64_t col,
 	int64_t from, int64_t k)
 {
-	enum { NEAR = 1 << 18 };                        /* a matrix of so few numbers is in some cache */
+	enum { NEAR = 1 << 18 };                        /* a matrix of at most this many numbers is in a cache */
 	const GemmSide *s = &g->b;
 	Ahead n = { 0 };
 	if ((s->pack && !packed) || col + kind->nr > b->col + b->cols || g->k * g->n <= NEAR)
@@ -302,8 +302,8 @@ static Ahead ahead_of(const Kind *kind, const Gemm *g, const Block *b, const flo
 	return n;
 }
 
-/* All rows of the block times one panel of b, which is packed; or is packed to `keep` by the first tile.  The last rows
- * have a tile of their own height, so nothing beyond y is written. */
+/* All rows of the block times one panel of b, which is either packed already or packed to `keep` by the first tile.
+ * The last rows have a tile of their own height, so nothing beyond y is written. */
 static void panel(const Kind *kind, const Gemm *g, const Block *b, const float *pa, const float *pb, int64_t bs,
 	int64_t k, int64_t col, bool first, Ahead *next, float *keep)
 {
@@ -329,15 +329,15 @@ static void panel(const Kind *kind, const Gemm *g, const Block *b, const float *
 	}
 }
 
-/* Rows of one packing of a, one block of k.  Panels of b lie `apart` for each column from pb on, packed by the rows
- * before; else they are packed now. */
+/* The rows of one packing of a, times one block of k.  If `apart` is not 0, earlier rows have packed the panels of b:
+ * they begin at pb, `apart` numbers per column.  Otherwise they are packed now. */
 static void pass(const Kind *kind, const Gemm *g, const Block *b, float *pa, float *pb, int64_t apart,
 	bool packed, int64_t from)
 {
-	enum { DONE = 128 };                            /* columns that an epilogue gets at once */
+	enum { DONE = 128 };                            /* columns per call of an epilogue */
 	int64_t k = least(GEMM_K, g->k - from);
 	bool last = from + k >= g->k;
-	/* Rows of b may be read where they are; few rows of a do not pay for a copy of them. */
+	/* Rows of b may be read in place; for few rows of a, a packed copy does not pay. */
 	bool rows = !g->b.pack && g->b.at == 1, few = rows && !apart && b->rows <= 2 * kind->mr;
 	pack_a(kind, g, b, pa, from, k);
 	for (int64_t j = 0; j < b->cols; j += kind->nr) {
@@ -359,7 +359,7 @@ static void pass(const Kind *kind, const Gemm *g, const Block *b, float *pa, flo
 	}
 }
 
-/* The panel at column `col` of the block of k from `from` on, when all of b is packed. */
+/* The offset of the panel at column `col` of the block of k that begins at `from`, when all of b is packed. */
 static int64_t panel_at(const Kind *kind, const Gemm *g, int64_t col, int64_t from, int64_t len)
 {
 	return (g->n + kind->nr - 1) / kind->nr * kind->nr * from + col * len;
@@ -367,7 +367,7 @@ static int64_t panel_at(const Kind *kind, const Gemm *g, int64_t col, int64_t fr
 
 #include "gemm_tree.h"
 
-/* The first of its rows pack b for the others. */
+/* One block of y: its first rows pack b for the others. */
 static void block(const Kind *kind, const Gemm *g, const Block *b, int64_t rows, float *work)
 {
 	float *pa = work, *pb = work + GEMM_ROWS * GEMM_K + 32;
@@ -390,7 +390,7 @@ static void block(const Kind *kind, const Gemm *g, const Block *b, int64_t rows,
 
 /* ---- splitting ---- */
 
-/* Blocks of so many rows, of which `some` are packed at a time, and columns. */
+/* Blocks of `rows` x `cols`; `some` rows are packed at a time. */
 typedef struct Job { const Gemm *g; const Kind *kind; int64_t some, rows, cols, nrow, ncol; unsigned char *work;
 	size_t each; } Job;
 
@@ -411,7 +411,7 @@ static void plan_blocks(Job *j, int nthread)
 		some = g->cut.rows ? least(cut(g->cut.rows, 1, mr), most) : most;
 	int64_t row = parts(g->m, g->cut.rows ? g->cut.pass : most),
 		col = parts(g->n, g->cut.rows ? g->cut.cols : GEMM_COLS);
-	/* Enough for all threads, as long as a block is worth its packing. */
+	/* Enough blocks for all threads, as long as a block is worth its packing. */
 	while (nthread > 1 && g->batch * row * col < 3 * nthread &&
 		(g->n / col > 16 * j->kind->nr || g->m / row > 8 * mr)) {
 		if (g->n / col > 16 * j->kind->nr)
@@ -429,7 +429,7 @@ static void plan_blocks(Job *j, int nthread)
 static void blocks(const Job *j, int64_t lo, int64_t hi, float *work)
 {
 	for (int64_t i = lo; i < hi; i++) {
-		/* Rows first: the columns of b that a block has read are still near for the next. */
+		/* Rows first: the next block finds the columns of b in the cache. */
 		Block b = { .batch = i / (j->nrow * j->ncol), .row = i % j->nrow * j->rows,
 			.col = i / j->nrow % j->ncol * j->cols };
 		b.rows = least(j->rows, j->g->m - b.row);

@@ -1,8 +1,9 @@
-/* The innermost part of gemm.c, written once for all instruction sets: gemm.c includes it with LANES_ISA as for
- * lanes.h, and finds tiles of 1 to MR rows in NAME(tiles), and NAME(strip), NAME(keep) for MR rows. */
+/* The innermost part of gemm.c, written once for all instruction sets.  gemm.c includes it with LANES_ISA as for
+ * lanes.h and gets tiles of 1 to MR rows in NAME(tiles), and NAME(strip), NAME(keep) for MR rows. */
 #include "lanes.h"
 
-/* y (or y +) = a b for a tile of `rows` rows; a is packed, rows of b are bs apart.  keep: b is packed on the way. */
+/* y = a b (or y += a b) for a tile of `rows` rows; a is packed, rows of b are bs apart.  b is packed to keep, if not
+ * NULL. */
 INLINE TARGET void NAME(tile)(int rows, const float *a, const float *b, int64_t bs, int64_t k, float *y, int64_t yrow,
 	bool add, float *keep)
 {
@@ -13,7 +14,7 @@ INLINE TARGET void NAME(tile)(int rows, const float *a, const float *b, int64_t 
 	UNROLL for (int i = 0; i < rows; i++)
 		UNROLL for (int j = 0; j < NV * LANES; j += 16)
 			__builtin_prefetch(y + i * yrow + j, 1, 3);
-	if (yrow % 16)                          /* rows that begin within a line end in one more */
+	if (yrow % 16)                          /* an unaligned row touches one more cache line */
 		UNROLL for (int i = 0; i < rows; i++)
 			__builtin_prefetch(y + i * yrow + NV * LANES - 1, 1, 3);
 	for (int64_t p = 0; p < k; p++) {
@@ -40,7 +41,7 @@ INLINE TARGET void NAME(tile)(int rows, const float *a, const float *b, int64_t 
 		}
 }
 
-/* One element of k, for so many rows and vectors. */
+/* Adds the products of one element of k, for `rows` rows and `wide` vectors. */
 INLINE TARGET void NAME(one)(int rows, int wide, V (*sum)[NV], const float *a, const float *b, float *keep)
 {
 	V row[NV];
@@ -55,8 +56,8 @@ INLINE TARGET void NAME(one)(int rows, int wide, V (*sum)[NV], const float *a, c
 	}
 }
 
-/* The same where k is t->chunks chunks, each summed from zero; sums are combined as a tree, then with what lies at
- * t->add.  keep as above. */
+/* The same where k is t->chunks chunks, each summed from zero.  Their sums are combined as a tree, then with the sums
+ * at t->add.  keep as above. */
 INLINE TARGET void NAME(tree)(int rows, const float *a, const float *b, int64_t bs, const GemmTree *t, int64_t at,
 	float *y, int64_t yrow, float *keep)
 {
@@ -98,16 +99,16 @@ INLINE TARGET void NAME(tree)(int rows, const float *a, const float *b, int64_t 
 			STORE(y + i * yrow + j * LANES, sum[i][j]);
 }
 
-/* A part of a tile, half of its rows.  Two chunks are summed at a time, so that both sums meet in registers; beside
- * them wait a sum of two chunks and one of four.  Of 32 registers four sums of 7 rows and one vector take 28, and none
- * of 8 chunks is ever stored, for a store costs more than reading b twice.  Of 16 registers one vector would leave more
- * to load than to multiply, so what waits is stored.  Chunks may be as short as one: loops that take several elements
- * at a time cost more than they save there, and nothing where chunks are long. */
+/* A part of a tile: half of its rows.  Two chunks are summed at a time, so that both sums meet in registers; a sum of
+ * two chunks and one of four wait beside them.  With 32 registers, four sums of 7 rows and one vector take 28, and no
+ * sum of 8 chunks is ever stored, because a store costs more than reading b twice.  With 16 registers, tiles of one
+ * vector would load more than they multiply, so waiting sums are stored.  Chunks may have a single element: unrolled
+ * loops over k cost more than they save there, and gain nothing where chunks are long. */
 enum { NAME(HALF) = MR / 2, NAME(WIDE) = LANES == 16 ? 1 : NV };
 #if LANES == 16 || !defined(__clang__)
-enum { NAME(MOST) = 8 };                /* chunks that are combined without counting */
+enum { NAME(MOST) = 8 };                /* chunks that are combined in registers */
 #else
-/* of 16 registers clang leaves most to sums that wait, and stores those that it makes: twice the time */
+/* With 16 registers clang keeps waiting sums in registers and spills those it computes: twice the time. */
 enum { NAME(MOST) = 2 };
 #endif
 typedef struct NAME(Part) { const float *a, *b; int64_t bs, len; } NAME(Part);
@@ -181,7 +182,8 @@ INLINE TARGET void NAME(part)(int each, NAME(Part) h, const GemmTree *t, int64_t
 			STORE(y + i * yrow + j * LANES, sum[i][j]);
 }
 
-/* A tile of MR rows, part by part: those of the same columns after each other, for these are near then. */
+/* A tile of MR rows, part by part: parts of the same columns follow each other, while these columns are in the cache.
+ * */
 INLINE TARGET void NAME(parts)(int each, const float *a, const float *b, int64_t bs, const GemmTree *t, int64_t at,
 	float *y, int64_t yrow)
 {
@@ -226,7 +228,7 @@ static void NAME(whole)(const float *a, const float *b, int64_t bs, int64_t k, f
 	NAME(strip)(1, a, b, bs, k, y, yrow, add, &(Ahead){ 0 });
 }
 
-/* MR rows, b packed on the way. */
+/* MR rows; packs b on the way. */
 static TARGET void NAME(keep)(const float *a, const float *b, int64_t bs, int64_t k, float *y, int64_t yrow,
 	bool add, float *to)
 {
@@ -248,7 +250,7 @@ static TARGET void NAME(tree_strip)(int64_t tiles, const float *a, const float *
 			NAME(tree)(MR, a, b, bs, t, at, y, yrow, NULL);
 			continue;
 		}
-		UNROLL for (int i = 0; i < MR; i++)     /* of the tile below: a part of one is too soon to need it */
+		UNROLL for (int i = 0; i < MR; i++)     /* prefetch the tile below, a whole tile ahead */
 			UNROLL for (int j = 0; j < NV * LANES; j += 16)
 				__builtin_prefetch(y + (MR + i) * yrow + j, 1, 3);
 		for (int n = 0; n < t->nadd; n++)

@@ -1,16 +1,16 @@
-/* Products whose k is cut into chunks, of gemm.c.
+/* Products whose k is cut into chunks; part of gemm.c.
  *
- * So that 1, 2, 4 or 8 ranks give the same bits, k is `chunks` chunks of one length, each summed for itself, and
- * their sums are combined as a balanced tree: a rank that has half of the chunks computes exactly the sums below one
- * branch of it.
+ * So that 1, 2, 4 or 8 ranks give the same bits, k is cut into `chunks` chunks of equal length.  Each chunk is summed
+ * separately, and the sums are combined as a balanced tree: a rank that has half of the chunks computes exactly one
+ * subtree.
  *
- *        (0 + 1) + (2 + 3)            sums that wait: after chunk 0 one, after 1 one (of both),
- *                                     after 2 two, after 3 none
+ *        (0 + 1) + (2 + 3)            waiting sums: one after chunk 0, one after chunk 1 (of 0 and 1),
+ *                                     two after chunk 2, none after chunk 3
  *
- * A sum that waits is a copy of the tile.  Chunks of one block of k wait in registers as far as they fit, else in a few
- * cache lines beside the tile, and never reach memory; those of several blocks wait in scratch, in copies of the block
- * of y that is being made.  Which copy: the number of a block of k (or of a long chunk) in binary says which levels are
- * taken, as when counting. */
+ * A waiting sum is a copy of the tile.  Within one block of k the sums wait in registers as far as they fit, else in a
+ * few cache lines beside the tile, and never reach memory.  Across blocks of k they wait in scratch, in copies of the
+ * block of y.  The binary digits of the number of a block of k (or of a long chunk) say which copies are in use, as in
+ * a binary counter. */
 
 /* Block i of k: where it begins, and how long it is. */
 static int64_t block_from(const Gemm *g, int64_t i, int64_t *len)
@@ -25,7 +25,7 @@ static int64_t block_from(const Gemm *g, int64_t i, int64_t *len)
 	return i / d.parts * d.each * d.chunk + from;
 }
 
-/* One tile: to `to` if that is a place for all of its columns, else by way of a small buffer. */
+/* One tile: to `to` if that has room for all columns of the tile, else through a small buffer. */
 static void tree_tile(const Kind *kind, const Gemm *g, const Block *b, const GemmTree *t,
 	const float *pa, const float *pb, int64_t bs, int64_t row, int64_t rows, int64_t col, int64_t at, float *to,
 	int64_t torow, float *keep)
@@ -42,11 +42,11 @@ static void tree_tile(const Kind *kind, const Gemm *g, const Block *b, const Gem
 		memcpy(y + i * g->yrow, sum + i * kind->nr, (size_t)cols * sizeof *y);
 }
 
-/* Where sums of a block of y wait: copy l begins at wait + l * size, its rows are `row` apart; `skip` rows are before
- * these. */
+/* Where sums of a block of y wait: copy l begins at wait + l * size, its rows are `row` apart; the rows of this pass
+ * begin `skip` rows into it. */
 typedef struct Waiting { float *wait; int64_t size, row, skip; GemmDeep d; } Waiting;
 
-/* What block i of k is added to, and the copy that it goes to; -1: into y. */
+/* What block i of k is added to (t->add); returns the copy that receives the sum, -1: y. */
 static int tree_plan(const Waiting *w, int64_t i, int64_t len, GemmTree *t)
 {
 	const GemmDeep *d = &w->d;
@@ -60,7 +60,7 @@ static int tree_plan(const Waiting *w, int64_t i, int64_t len, GemmTree *t)
 	return done && level == d->levels ? -1 : level;
 }
 
-/* Rows of one packing of a, block i of k; as `pass` of gemm.c. */
+/* The rows of one packing of a, times block i of k; as `pass` of gemm.c. */
 static void tree_pass(const Kind *kind, const Gemm *g, const Block *b, float *pa, float *pb, int64_t apart,
 	bool packed, int64_t i, const Waiting *w)
 {

@@ -1,5 +1,4 @@
-/* Numbers of half precision: held as float, rounded to the nearest number that bfloat16 or float16 has, ties to
- * even. */
+/* Half-precision numbers are held as float, rounded to the nearest bfloat16 or float16 number, ties to even. */
 #ifndef HALVES_H
 #define HALVES_H
 
@@ -9,7 +8,7 @@
 
 typedef union HalfBits { float f; unsigned u; } HalfBits;
 
-/* bfloat16 is the upper half of a float: the carry of the rounding goes into the exponent by itself, up to infinity. */
+/* bfloat16 is the upper half of a float.  A carry of the rounding correctly increments the exponent, up to infinity. */
 EXPR_FN float e_bf16(float x)
 {
 	HalfBits b, nan;
@@ -19,8 +18,8 @@ EXPR_FN float e_bf16(float x)
 	return x != x ? nan.f : b.f;
 }
 
-/* float16: 11 bits where it is normal; below 2^-14 multiples of 2^-24, which are the steps of float from 0.5 on; from
- * 65520 on infinite. */
+/* float16 has 11 significant bits where it is normal.  Below 2^-14 it has multiples of 2^-24, which is the spacing of
+ * floats from 0.5 on.  From 65520 on it is infinite. */
 EXPR_FN float e_f16(float x)
 {
 	HalfBits sign, a, r, inf;

@@ -1,4 +1,4 @@
-/* Operators whose indices are data: they are checked first. */
+/* Operators whose indices are data: all indices are checked first. */
 #include "places.h"
 
 #include <string.h>

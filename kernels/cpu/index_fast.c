@@ -1,4 +1,4 @@
-/* Operators whose indices are data.  One thread checks all indices first; then rows are copied, or columns summed: a
+/* Operators whose indices are data.  One thread checks all indices first.  Then threads copy rows, or sum columns: a
  * thread owns some columns and adds all rows to them in order, so no two threads add to the same number. */
 #include "places.h"
 #include "isa.h"

@@ -1,6 +1,6 @@
-/* The gradient of a gather, in chunks of the index (tree.h).  For each row of the result the places that point to it
- * are listed, in order; the rows of dy there are summed, chunk by chunk, and the chunks combined.  A chunk in which
- * nothing points to a row has the sum +0, which changes no other sum, for none of them is -0: all begin at +0. */
+/* The gradient of a gather, in chunks of the index (tree.h).  Each row of the result has a list of the positions whose
+ * index selects it, in order.  The rows of dy at these positions are summed chunk by chunk, and the chunks combined.  A
+ * chunk without such a position has the sum +0, which changes no other sum, because no sum is -0: all begin at +0. */
 #include "places.h"
 
 #include <string.h>
@@ -10,11 +10,11 @@ enum { COLS = 256, LEVELS = 16 };
 typedef struct Lists {
 	float *y;
 	const float *dy;
-	const int64_t *head, *next;     /* 1 + a place; 0: none */
-	int64_t n, inner, count, some;  /* some: places of a chunk */
+	const int64_t *head, *next;     /* 1 + a position; 0: none */
+	int64_t n, inner, count, some;  /* some: positions in a chunk */
 } Lists;
 
-/* Columns of one row, over chunks lo .. hi - 1; *at is the next place of the list, 0 at its end. */
+/* Columns of one row, over chunks lo .. hi - 1; *at is the next position in the list, 0 at its end. */
 static void sum_chunks(const Lists *s, const float *dy, int64_t *at, int64_t lo, int64_t hi, int64_t cols,
 	float (*room)[COLS])
 {

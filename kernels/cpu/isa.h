@@ -4,8 +4,8 @@
  *     K_EACH_ISA(scale)
  *
  * and rt_parallel(c, n, grain, K_PICK(c, scale), arg) runs the copy that the processor of c understands.  Sums are kept
- * in K_LANES numbers side by side and added in one order, so all copies give the same bits.  There is no copy for
- * AVX-512: these loops wait for memory, and each copy costs every program a third more time to compile.  Products
+ * in K_LANES partial sums and added in one order, so all copies give the same bits.  There is no copy for AVX-512:
+ * these loops are bound by memory, and each copy adds a third to the time to compile every program.  Matrix products
  * (gemm.c) have one. */
 #ifndef ISA_H
 #define ISA_H
@@ -16,8 +16,8 @@ enum { K_LANES = 16 };
 
 #define K_LOOP static inline __attribute__((always_inline))
 
-/* Stands before a loop whose turns do not depend on each other.  K_APART: the same for loops that clang makes vectors
- * of at high optimisation only, and would warn of at others. */
+/* K_VECTOR stands before a loop whose iterations are independent.  K_APART is the same for loops that clang vectorises
+ * at high optimisation only; at other levels it would warn. */
 #if defined(__clang__)
 #define K_VECTOR _Pragma("clang loop vectorize(assume_safety)")
 #define K_APART

@@ -30,7 +30,7 @@
 #else
 #define UNROLL _Pragma("GCC unroll 32")
 #endif
-/* Which every compiler can lower. */
+/* Plain C: a vector type that every compiler can lower. */
 typedef float Four __attribute__((vector_size(16)));
 typedef float FourAnywhere __attribute__((vector_size(16), aligned(4), may_alias));
 typedef float Sixteen __attribute__((vector_size(64)));
@@ -68,8 +68,8 @@ typedef float SixteenAnywhere __attribute__((vector_size(64), aligned(4), may_al
 #define MR 14
 #define LANES 16
 #ifdef GEMM_ANY_LANES
-/* For tests: the same text in vectors that the compiler cuts into those of AVX2, so that it runs on processors without
- * AVX-512. */
+/* For tests: the AVX-512 code with vectors that the compiler splits into two of AVX2, so that it runs on processors
+ * without AVX-512. */
 #define TARGET __attribute__((target("avx2,fma")))
 #define V Sixteen
 #define ZERO() ((Sixteen){ 0 })

@@ -1,18 +1,19 @@
-/* How the planes of a convolution are laid out for its products, and how many images at a time: conv_fast.c and
- * winograd.c do it, and the scratch for it is planned from the same numbers (work.h). */
+/* How the planes of a convolution are laid out for its products, and how many images at a time.  conv_fast.c and
+ * winograd.c use these functions, and work.h plans their scratch by the same numbers. */
 #ifndef LAY_H
 #define LAY_H
 
 #include "kernels.h"
 
-/* Groups of one channel have no products. */
+/* Groups of one channel are not computed as matrix products. */
 static inline bool lay_none(int64_t groups, int64_t cin, int64_t cout)
 {
 	return groups > 1 && cin * cout <= 4;
 }
 
-/* Planes of rows x cols: number (r, c) of plane (p, q) is pixel (r * step + p - lo, c * step + q - lo) of the source,
- * or zero beside it; phase planes along each axis.  `all` numbers for a channel.  plain: the source is just this. */
+/* Planes of rows x cols: element (r, c) of plane (p, q) is pixel (r * step + p - lo, c * step + q - lo) of the source,
+ * or zero outside of it.  There are `phase` planes along each axis and `all` numbers per channel.  plain: the source
+ * already has this layout. */
 typedef struct Lay { bool plain; int64_t in[2], lo[2], step[2], phase[2], rows, cols, all; } Lay;
 
 static inline int64_t lay_most(int64_t a, int64_t b)
@@ -29,7 +30,7 @@ static inline Lay lay_done(Lay l, const int64_t *len)
 	return l;
 }
 
-/* The input of a convolution. */
+/* The layout of the input of a convolution. */
 static inline Lay lay_of_x(const KWindow *v)
 {
 	Lay l = { 0 };
@@ -43,7 +44,7 @@ static inline Lay lay_of_x(const KWindow *v)
 	return lay_done(l, len);
 }
 
-/* Its output, for the gradient of the input: pixel i of that reads (i + lo - place) / stride. */
+/* The layout of its output, for the gradient of the input: pixel i of the input reads (i + lo - place) / stride. */
 static inline Lay lay_of_g(const KWindow *v)
 {
 	Lay l = { .step = { 1, 1 }, .phase = { 1, 1 } };
@@ -57,8 +58,8 @@ static inline Lay lay_of_g(const KWindow *v)
 	return lay_done(l, len);
 }
 
-/* Pixels r, r + stride, ... of the input along an axis: the first place of the window that reaches them, and how many
- * there are; none if no place does. */
+/* Along axis a, the class r of input pixels r, r + stride, ...: the first place of the window that reaches them
+ * (lay_first, -1: none), and the number of these pixels (lay_class), 0 if no place reaches them. */
 static inline int64_t lay_first(const KWindow *v, int a, int64_t r)
 {
 	for (int64_t m = 0; m < v->k[a]; m++)
@@ -72,7 +73,7 @@ static inline int64_t lay_class(const KWindow *v, int a, int64_t r)
 	return v->in[a] > r && lay_first(v, a, r) >= 0 ? (v->in[a] - r + v->stride[a] - 1) / v->stride[a] : 0;
 }
 
-/* Of all classes before r. */
+/* The number of pixels in all classes before r. */
 static inline int64_t lay_before(const KWindow *v, int a, int64_t r)
 {
 	int64_t n = 0;
@@ -81,7 +82,8 @@ static inline int64_t lay_before(const KWindow *v, int a, int64_t r)
 	return n;
 }
 
-/* Images at a time: it depends on pixels only, so that sums over pixels do not depend on the number of channels. */
+/* Images that are laid out at a time.  The number depends on pixels only, so that the order of sums over pixels does
+ * not depend on the number of channels. */
 static inline int64_t lay_images(const KWindow *v, int64_t batch)
 {
 	enum { PIXELS = 2048 };
@@ -89,9 +91,9 @@ static inline int64_t lay_images(const KWindow *v, int64_t batch)
 	return lay_most(1, n < batch ? n : batch);
 }
 
-enum { LAY_BEYOND = 64 };                               /* numbers behind planes that may be read */
+enum { LAY_BEYOND = 64 };                               /* numbers behind the planes that packing may read */
 
-/* Bytes of scratch, by images that are laid out together. */
+/* Bytes of scratch for `images` images that are laid out together. */
 static inline int64_t lay_bytes_x(const KWindow *v, int64_t images, int64_t cin)
 {
 	Lay l = lay_of_x(v);
@@ -111,8 +113,8 @@ static inline int64_t lay_bytes_g(const KWindow *v, int64_t batch, int64_t cin, 
 
 enum { WINOGRAD_TILES = 224, WINOGRAD_WIDE = 512, WINOGRAD_ROWS = 28, WINOGRAD_FEW = 8 };
 
-/* Is this a window for it?  Few channels do not pay; the limit is low, so that a convolution that is split by channels
- * stays what it was. */
+/* Whether Winograd's algorithm is used for this window.  It does not pay for few channels; the limit is low, so that
+ * splitting a convolution by channels does not change the algorithm. */
 static inline bool winograd_fits(const KWindow *v, int64_t cin, int64_t cout)
 {
 	for (int a = 0; a < 2; a++)
@@ -122,8 +124,8 @@ static inline bool winograd_fits(const KWindow *v, int64_t cin, int64_t cout)
 	return cin >= WINOGRAD_FEW && cout >= WINOGRAD_FEW && v->in[1] <= WINOGRAD_WIDE && v->out[1] <= WINOGRAD_WIDE;
 }
 
-/* Rows of tiles that are worked on at once, of all there are in a batch of planes `high` and `wide`; and the distance
- * of channels among transformed tiles: an odd number of cache lines. */
+/* The number of rows of tiles that are transformed at once, for a batch of planes `high` x `wide`; and the distance of
+ * channels among transformed tiles: an odd number of cache lines. */
 static inline int64_t winograd_rows(int64_t batch, int64_t high, int64_t wide)
 {
 	int64_t tiles = (wide + 1) / 2, all = batch * ((high + 1) / 2),
@@ -137,7 +139,7 @@ static inline int64_t winograd_apart(int64_t batch, int64_t high, int64_t wide)
 	return (tiles + 8 + 31) / 32 * 32 + 16;
 }
 
-/* Bytes of scratch: of all threads, and of each. */
+/* Bytes of scratch: shared by all threads, and of each thread. */
 static inline int64_t winograd_shared(int64_t cin, int64_t cout, int64_t apart, bool gradw)
 {
 	return 64 * (cin * cout + (cin + (gradw ? cout : 0)) * apart) + 512;

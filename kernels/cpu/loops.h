@@ -6,11 +6,11 @@
 #include "isa.h"
 
 #ifdef __clang__
-#pragma clang diagnostic ignored "-Wpass-failed" /* a loop that calls functions is no vector code */
+#pragma clang diagnostic ignored "-Wpass-failed" /* a loop that calls functions is not vectorised */
 #endif
 
-/* PART is a loop from lo to hi - 1 over values t[0], t[1], ...; its iterations are independent.  RUN is an operator:
- * threads run the n iterations of a PART, in pieces of at least grain, as compiled for this processor. */
+/* PART is a loop from lo to hi - 1 over values t[0], t[1], ...; its iterations are independent.  RUN runs the n
+ * iterations of a PART on the threads of the rank, in pieces of at least `grain`, compiled for this processor. */
 #define PART(pw) \
 	K_LOOP void pw##_part(void *const *t, int64_t lo, int64_t hi); \
 	K_LOOP void pw##_loop(void *t, int64_t lo, int64_t hi, int thread) \
@@ -26,7 +26,7 @@
 		return 0; \
 	}
 
-/* A tile is an epilogue: rows and columns of a product that was just written to one of the results. */
+/* TILE_FOR is an epilogue over a tile: rows and columns of a product that was just written to one of the results. */
 #define TILE_FOR(ep, isa) \
 	static void ep##_##isa(const void *arg, float *y, int64_t row, int64_t nrow, int64_t col, int64_t ncol) \
 	{ \

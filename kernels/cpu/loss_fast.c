@@ -1,12 +1,12 @@
-/* Losses over classes.  Labels are checked first, by one thread; rows are shared by threads, and what each row adds is
- * kept in scratch and summed in order.  A label that is no class ends the job, because it would read outside of x.
- * What is lost is (top - score) + log(sum): top + log(sum), which is rounded as a number as large as the scores, is
- * handed out only. */
+/* Losses over classes.  One thread checks all labels first: a label outside of the classes ends the job, because it
+ * would read outside of x.  Threads share the rows; the loss of each row is kept in scratch and summed in order.  A
+ * loss is computed as (top - score) + log(sum), because top + log(sum) would be rounded at the magnitude of the scores;
+ * the latter is used only for lse. */
 #include "kernels.h"
 #include "rows.h"
 
 typedef struct Loss {
-	float *y, *logp, *lse, *dx, *each;      /* each: what a row adds, from row `first` on */
+	float *y, *logp, *lse, *dx, *each;      /* each: losses of rows, from row `first` on */
 	const float *x, *weight, *klse, *dy;
 	const int64_t *label;
 	int64_t n, inner, ignore, first;
@@ -21,7 +21,7 @@ K_LOOP float share(const Loss *l, int64_t row)
 	return l->label[row] == l->ignore ? 0 : l->weight ? l->weight[l->label[row]] : 1;
 }
 
-/* The sum of the shares of all rows, in order; *code is set when a label is no class. */
+/* The sum of the weights of all rows, in order; *code is set if a label is out of range. */
 static float check(Ctx *c, const Loss *l, int64_t rows, int *code)
 {
 	float used = 0;
@@ -88,13 +88,13 @@ K_LOOP void losses(void *arg, int64_t lo, int64_t hi, int thread)
 }
 K_EACH_ISA(losses)
 
-/* What the gradient of a row is multiplied by. */
+/* The factor of the gradient of a row. */
 K_LOOP float slope(const Loss *l, int64_t row)
 {
 	return share(l, row) * l->dy[l->kind == K_LOSS_NONE ? row : 0] / (l->kind == K_LOSS_MEAN ? l->used : 1);
 }
 
-/* The loss of a row and its gradient while it is near, with one exponential of each number; dx may be x. */
+/* The loss of a row, and its gradient while the row is in the cache, with one exponential per number; dx may be x. */
 K_LOOP void both(void *arg, int64_t lo, int64_t hi, int thread)
 {
 	const Loss *l = arg;
@@ -113,7 +113,7 @@ K_LOOP void both(void *arg, int64_t lo, int64_t hi, int thread)
 }
 K_EACH_ISA(both)
 
-/* All rows; where they are summed, as many at a time as the scratch holds. */
+/* All rows; losses that are summed are computed for as many rows at a time as the scratch holds. */
 static int run(Ctx *c, Loss *l, int64_t rows)
 {
 	int code = 0;
@@ -161,8 +161,8 @@ int k_nll_f32(Ctx *c, float *y, const float *x, const int64_t *label, const floa
 	return k_nll_part_f32(c, y, x, label, weight, outer, n, inner, ignore, kind, 0, n);
 }
 
-/* Where all classes are here, that of the label is what the others lack to 0: 1 less its own share has few digits of a
- * sure prediction. */
+/* The gradient at the label.  If this rank has all classes, it is minus the sum of the others: p - 1 would cancel for a
+ * confident prediction. */
 K_LOOP void at_label(const Loss *l, float *dx, int64_t k, float w)
 {
 	float sum = 0;
@@ -243,7 +243,8 @@ int k_sum_exp_f32(Ctx *c, float *y, const float *x, const float *top, int64_t ou
 	return 0;
 }
 
-/* Before the label's number a class is behind with a lower score only, from there on with the same one too. */
+/* Counts the classes that rank before the label: classes with a lower number than the label on a score at least as high
+ * as its own, later classes on a higher score only. */
 K_LOOP void places(void *arg, int64_t lo, int64_t hi, int thread)
 {
 	const Loss *l = arg;

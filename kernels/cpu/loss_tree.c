@@ -1,5 +1,5 @@
-/* Losses that are sums over rows, in chunks of rows (tree.h).  Their gradient is made as it is made together with the
- * loss, whether it is or not: a plan may run the two on different ranks. */
+/* Losses that are sums over rows, in chunks of rows (tree.h).  The gradient is always computed by the kernel that also
+ * computes the loss, so that the bits are the same when a plan runs loss and gradient on different ranks. */
 #include "kernels.h"
 #include "tree.h"
 
@@ -36,7 +36,7 @@ int k_xent_both_tree_f32(Ctx *c, float *y, float *lse, float *dx, const float *x
 	return code;
 }
 
-/* Behind the scratch of the losses of single rows there is room for them and for their logarithms. */
+/* The loss and lse that k_xent_both_f32 writes here are not used.  They follow the losses of rows in the scratch. */
 int k_xent_grad_tree_f32(Ctx *c, float *dx, const float *x, const int64_t *label, const float *weight,
 	const float *lse, const float *dy, int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss kind)
 {

@@ -1,10 +1,10 @@
-/* Matrix products by gemm.c; of weights that do not change between products, packed once (rt_packed). */
+/* Matrix products by gemm.c.  Weights that do not change between products are packed once (rt_packed). */
 #include "gemm.h"
 
 int k_matmul_f32(Ctx *c, float *y, const float *a, const float *b, int64_t batch, int64_t m, int64_t n, int64_t k,
 	KMat as, KMat bs, KCut cut, const KEpilogue *e)
 {
-	/* one matrix on the right: the batch is more rows */
+	/* one matrix on the right: treat the batch as more rows */
 	if (batch > 1 && !bs.batch && as.batch == m * as.row) {
 		m *= batch;
 		batch = 1;

@@ -1,15 +1,15 @@
-/* Normalisations and their gradients.  What is kept for the backward pass is the mean and the reciprocal deviation of
- * each row, group or channel; sums are taken in double, so that their order matters to no one.
+/* Normalisations and their gradients.  The backward pass reads the mean and the reciprocal deviation of each row, group
+ * or channel.  Sums are in double, so that their order hardly matters.
  *
- * With g = dy scale and h = (x - mean) inv, averages being over what the statistics are over:
+ * With g = dy scale and h = (x - mean) inv, and averages over the set that the statistics are taken over:
  *     dx = inv (g - average(g) - h average(g h))      dscale = sum(dy h)      db = sum(dy)
- * and without average(g) where nothing was subtracted (mean is NULL: root mean square). */
+ * Without a mean (mean is NULL: root mean square) the term average(g) is dropped. */
 #include "kernels.h"
 
 #include <math.h>
 
-/* A set of numbers: runs of `len` neighbours, `runs` of them, `step` apart.  Element i has scale i / each (0: scale
- * i). */
+/* The numbers of one statistic: `runs` runs of `len` neighbours, `step` apart.  Element i has scale i / each (each 0:
+ * scale i). */
 typedef struct Set { int64_t runs, len, step, each; } Set;
 
 static int64_t place(const Set *s, int64_t i)
@@ -22,7 +22,8 @@ static float scale_of(const Set *s, const float *scale, int64_t i)
 	return scale[s->each ? i / s->each : i];
 }
 
-/* y over one set; scale and b are those of its first element.  mean and inv, where not NULL, are set.  The variance. */
+/* Computes y over one set; scale and b point to those of its first element.  Sets mean and inv unless NULL.  Returns
+ * the variance. */
 static float forward(float *y, float *mean, float *inv, const float *x, const float *scale, const float *b,
 	const Set *s, bool centre, float eps)
 {
@@ -124,7 +125,7 @@ int k_groupnorm_grad_f32(Ctx *c, float *dx, const float *dy, const float *x, con
 	return 0;
 }
 
-/* Of channel ch: statistic j of image i is number i * step + j / each. */
+/* dscale and db of channel ch; the statistic of image i and channel j is number i * step + j / each. */
 static void weights(float *dscale, float *db, const float *dy, const float *x, const float *mean, const float *inv,
 	int64_t batch, int64_t channels, int64_t inner, int64_t step, int64_t each)
 {

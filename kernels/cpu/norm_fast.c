@@ -1,6 +1,6 @@
-/* Normalisations and their gradients; the formulas are those of the plain ones.  Rows (layer norm) or channels and
- * groups (batch and group norm) are shared by threads; sums of a row or run are K_LANES sums, joined in order.  The
- * gradients of scale and bias of a layer norm are column sums, shared by columns. */
+/* Normalisations and their gradients, by the formulas of norm.c.  Threads share rows (layer norm) or channels and
+ * groups (batch and group norm).  The sum of a row or run is K_LANES partial sums, joined in order.  The gradients of
+ * scale and bias of a layer norm are column sums; threads share the columns. */
 #include "kernels.h"
 #include "isa.h"
 
@@ -9,8 +9,8 @@
 
 enum { COLS = 128, PIECE = 256 };
 
-/* Sums run over K_LANES numbers side by side: floats for a SHORT run, which are then added to doubles; what is left of
- * n, in doubles one by one. */
+/* Sums use K_LANES partial sums: floats for SHORT vectors, which are then added to doubles.  The remainder of n is
+ * added in double, one by one. */
 enum { SHORT = 8, HALF = K_LANES / 2, RUN = SHORT * K_LANES };
 typedef float Some __attribute__((vector_size(4 * HALF)));
 typedef float Anywhere __attribute__((vector_size(4 * HALF), aligned(4), may_alias));
@@ -38,7 +38,7 @@ K_LOOP double joined(const double *s)
 	return t;
 }
 
-/* sum(x), or the sum of squares of x - m. */
+/* sum(x). */
 K_LOOP double sum_of(const float *x, int64_t n)
 {
 	double s[K_LANES] = { 0 };
@@ -76,7 +76,7 @@ K_LOOP double squares_of(const float *x, int64_t n, float m)
 	return sum;
 }
 
-/* The variance of n numbers from the sum of squares of x - m, where m is the mean rounded. */
+/* The variance of n numbers from the sum of squares of x - m, where m is the rounded mean. */
 K_LOOP double variance(double squares, double n, double mean, float m)
 {
 	double off = mean - (double)m, v = squares / n - off * off;
@@ -185,7 +185,7 @@ int k_layernorm_grad_f32(Ctx *c, float *dx, const float *dy, const float *x, con
 	return 0;
 }
 
-/* Columns from .. from + COLS - 1. */
+/* dscale and db of blocks of COLS columns. */
 K_LOOP void layer_columns(void *arg, int64_t lo, int64_t hi, int thread)
 {
 	const Layer *l = arg;
@@ -298,7 +298,7 @@ K_LOOP void set_grads(void *arg, int64_t lo, int64_t hi, int thread)
 }
 K_EACH_ISA(set_grads)
 
-/* dscale and db of channels: statistic of image i and channel ch is number i * step + ch / each. */
+/* dscale and db of channels; the statistic of image i and channel ch is number i * step + ch / each. */
 typedef struct Weights { float *dscale, *db; const float *dy, *x, *mean, *inv; int64_t batch, channels, inner, step,
 	each; } Weights;
 

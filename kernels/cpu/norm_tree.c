@@ -2,7 +2,7 @@
 #include "kernels.h"
 #include "tree.h"
 
-/* Both results of a chunk: two trees side by side. */
+/* dscale and db of a chunk: two trees side by side. */
 typedef struct Both { float *dscale, *db, *room; int64_t n, chunks; } Both;
 
 static float *scale_of(const Both *b, int64_t k)

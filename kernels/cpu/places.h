@@ -28,7 +28,7 @@ static inline int64_t part_of(int64_t i, int64_t all, int64_t first, int64_t n)
 	return k < 0 || k >= n ? -1 : k;
 }
 
-/* The same of tuples. */
+/* The same for tuples of indices. */
 static inline int check_tuples(Ctx *c, const int64_t *index, const KNd *d)
 {
 	for (int64_t i = 0; i < d->batch * d->many; i++)

@@ -1,10 +1,10 @@
-/* Pools over planes.  Padding never wins; a window that sees nothing gives minus infinity, and its gradient goes
- * nowhere. */
+/* Pools over planes.  Padding is never the maximum.  A window that lies wholly on padding gives minus infinity and has
+ * no gradient. */
 #include "kernels.h"
 
 #include <math.h>
 
-/* Where in the plane the largest element of a window is; -1 when it sees none. */
+/* The position in the plane of the largest element of a window; -1 if the window has only padding. */
 static int64_t largest(const float *x, const KWindow *w, int64_t oy, int64_t ox)
 {
 	int64_t best = -1;

@@ -1,16 +1,16 @@
-/* Pools over planes, one thread per plane.  Where whole rows of windows lie on the input, a row of results is found by
- * comparing shifted rows, as is the place of each; the windows at the edge are looked at one by one, as in the
- * definition. */
+/* Pools over planes, one thread per plane.  Where whole rows of windows lie inside the input, a row of results (or of
+ * positions of the maxima) is found by comparing shifted rows.  Windows at the edge are computed one by one, as in
+ * pool.c. */
 #include "kernels.h"
 #include "isa.h"
 
 #include <math.h>
 #include <string.h>
 
-/* part: of the gradient only a stretch is wanted */
+/* part: only the stretch `own` of the gradient is wanted */
 typedef struct Pool { float *y; const float *x, *g; KWindow w; KStretch own; bool part; } Pool;
 
-/* Where in the plane the largest element of a window is; -1 when it sees none. */
+/* The position in the plane of the largest element of a window; -1 if the window has only padding. */
 K_LOOP int64_t largest(const float *x, const KWindow *w, int64_t oy, int64_t ox)
 {
 	int64_t best = -1;
@@ -38,7 +38,7 @@ K_LOOP void edge(const float *x, float *y, const KWindow *w, int64_t oy, int64_t
 	}
 }
 
-/* Results from..to - 1 of a row, whose windows lie on the input along this axis. */
+/* Results from .. to - 1 of a row, whose windows lie inside the input along this axis. */
 K_LOOP void inside(const float *restrict x, float *restrict y, const KWindow *w, int64_t oy, int64_t from, int64_t to)
 {
 	for (int64_t ox = from; ox < to; ox++)
@@ -61,7 +61,7 @@ K_LOOP void inside(const float *restrict x, float *restrict y, const KWindow *w,
 	}
 }
 
-/* The results along a row whose windows lie wholly on the input. */
+/* The range of results of a row whose windows lie wholly inside the input. */
 static void whole(const KWindow *w, int64_t *from, int64_t *to)
 {
 	int64_t s = w->stride[1], span = (w->k[1] - 1) * w->dil[1];
@@ -100,7 +100,7 @@ int k_maxpool_f32(Ctx *c, float *y, const float *x, int64_t n, KWindow w)
 	return 0;
 }
 
-/* The same for gradients: the places in the plane of the largest of windows from .. from + n - 1 of a row. */
+/* For gradients: the positions in the plane of the maxima of windows from .. from + n - 1 of a row. */
 enum { SPAN = 64 };
 
 K_LOOP void find(const float *restrict x, int32_t *restrict place, const KWindow *w, int64_t oy,
@@ -139,7 +139,7 @@ K_LOOP void find(const float *restrict x, int32_t *restrict place, const KWindow
 		place[i] = -1;
 }
 
-/* Adds to the gradient of an element of the plane, if it is wanted. */
+/* Adds to the gradient of an element of the plane, if it is inside the wanted stretch. */
 K_LOOP void give(const Pool *p, float *dx, int64_t at, float g)
 {
 	int64_t iy = at / p->w.in[1] - p->own.from[0], ix = at % p->w.in[1] - p->own.from[1];

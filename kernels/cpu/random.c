@@ -1,6 +1,6 @@
 /* Random numbers.  The generator is Philox 4x32 with 10 rounds (Salmon et al., "Parallel random numbers: as easy as 1,
- * 2, 3", 2011): counter (index / 4, step), key (seed, key of the node); element index % 4 of its four words.  There is
- * no state: an element is a function of its index in the logical tensor. */
+ * 2, 3", 2011).  The counter is (index / 4, step), the key is (seed, key of the node), and the element is word index %
+ * 4 of the four results.  There is no state: an element is a function of its index in the logical tensor. */
 #include "kernels.h"
 
 static void philox(uint32_t c[4], uint32_t k0, uint32_t k1)
@@ -16,7 +16,7 @@ static void philox(uint32_t c[4], uint32_t k0, uint32_t k1)
 	}
 }
 
-/* Both halves of a 64-bit number in one word. */
+/* Folds both halves of a 64-bit number into one word. */
 static uint32_t mix(uint64_t v)
 {
 	v = (v ^ (v >> 33)) * 0xFF51AFD7ED558CCDu;
@@ -26,7 +26,7 @@ static uint32_t mix(uint64_t v)
 
 typedef struct Draw { float *y; uint32_t k0, k1; uint64_t step; int64_t from; KLoops l; int64_t run; } Draw;
 
-/* n numbers whose indices follow each other. */
+/* n numbers with consecutive indices. */
 static void draw_run(const Draw *d, float *y, uint64_t index, int64_t n)
 {
 	uint32_t c[4] = { 0 };

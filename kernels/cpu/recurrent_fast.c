@@ -1,6 +1,6 @@
-/* The steps of recurrent cells in float: a thread takes some sequences through all steps, so threads never wait for
- * each other.  What a step adds is one product with R by gemm.c for all of them, then one loop over gates.  Double is
- * done by the plain loops. */
+/* The steps of recurrent cells in float.  A thread takes some sequences through all steps, so threads never wait for
+ * each other.  Each step is one product with R by gemm.c for all of these sequences, then one loop over the gates.
+ * Double uses the plain loops of cells.h. */
 #include "cells_list.h"
 #include "work.h"
 #include "isa.h"
@@ -18,7 +18,7 @@ typedef struct Job {
 	float *y, *yh, *before, *gates, *yc, *cells, *inner;    /* forward */
 	const float *xw, *r, *h0, *c0, *rb;
 	float *dxw, *dh0, *dc0, *side;                          /* backward */
-	const float *dy, *dyh, *dyc, *stay, *state, *saved;     /* gates, cells (or y), inner or before, as kept */
+	const float *dy, *dyh, *dyc, *stay, *state, *saved;     /* gradients of results; saved values */
 	const float *was;
 	const int32_t *lens;
 	int64_t wide;                                           /* gates * hidden */
@@ -41,7 +41,7 @@ K_LOOP float sigmoid(float v)
 	return 1.0f / (1.0f + fast_expf(-v));
 }
 
-/* Of `rows` sequences: y (yrow apart) gets, or is added, x w, where w is [k, n] by strides. */
+/* For `rows` sequences: y = x w (or y += x w), rows of y yrow apart; w is [k, n], with strides. */
 static void product(const Job *j, float *work, float *y, int64_t yrow, const float *x, int64_t xrow, const float *w,
 	int64_t wn, int64_t wk, int64_t rows, int64_t n, int64_t k, bool add)
 {
@@ -55,7 +55,8 @@ static float *work_of(const Job *j, int thread)
 	return (float *)(void *)(j->c->work + (size_t)thread * j->c->work_each);
 }
 
-/* `rows` rows of n numbers, `to` and `from` apart; zeros without x, nothing without y. */
+/* Copies `rows` rows of n numbers; rows are `to` apart in y and `from` apart in x.  Writes zeros if x is NULL; does
+ * nothing if y is NULL. */
 static void put(float *y, int64_t to, const float *x, int64_t from, int64_t rows, int64_t n)
 {
 	for (int64_t i = 0; y && i < rows; i++)
@@ -112,7 +113,7 @@ K_LOOP void lstm_rows(const Job *j, int64_t lo, int64_t hi, int thread)
 			product(j, work, v, 4 * n, h, n, j->r, n, 1, rows, 4 * n, n, true);
 		for (int64_t b = 0; b < rows; b++) {
 			bool live = alive(j, lo + b, t);
-			put(over + n, n, s + b * n, n, 1, n); /* of a sequence that is over, gates alone are of use */
+			put(over + n, n, s + b * n, n, 1, n); /* a scratch state, if the sequence has ended */
 			lstm_step(v + b * 4 * n, live ? h + b * n : over, live ? s + b * n : over + n, n);
 			put(at(j->y, (row + b) * n), n, live ? h + b * n : NULL, n, 1, n);
 		}
@@ -139,7 +140,7 @@ K_LOOP void lstm_back(float *restrict d, float *restrict ds, const float *restri
 	}
 }
 
-/* After a step back: dh is d R for the sequences that made it, and stays for the others. */
+/* After a backward step: sets dh to d R for the sequences that were live at step t; the others keep theirs. */
 static void back_through(const Job *j, float *work, float *dh, float *next, const float *d, int64_t t, int64_t lo,
 	int64_t rows, int64_t gates, bool add)
 {
@@ -253,7 +254,7 @@ K_LOOP void gru_grad_rows(const Job *j, int64_t lo, int64_t hi, int thread)
 				dub[i] = db[2 * n + i] * inner[i];
 			}
 		}
-		if (!linear)                    /* the reset state's gradient */
+		if (!linear)                    /* the gradient of the reset state */
 			product(j, work, du, n, d + 2 * n, 3 * n, j->r + 2 * n * n, 1, n, rows, n, n, false);
 		for (int64_t b = 0; b < rows; b++) {
 			float *restrict db = d + b * 3 * n, *restrict eb = e + b * 3 * n, *restrict dhb = dh + b * n;
@@ -328,7 +329,7 @@ ROWS(rnn_grad)
 
 /* ---- the kernels ---- */
 
-/* As many sequences at a time as threads share evenly and scratch has room for. */
+/* Runs as many sequences at a time as threads share evenly and as fit in scratch. */
 static int run(Ctx *c, RtBody *body, const Cells *a)
 {
 	int64_t room = k_cell_rows(a->k->batch, a->k->hidden), threads = c->nthread > 1 ? c->nthread : 1,

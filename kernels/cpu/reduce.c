@@ -1,4 +1,4 @@
-/* Reductions over any set of axes, in row-major order of the axes that vanish. */
+/* Reductions over any set of axes, in row-major order of the reduced axes. */
 #include "kernels.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ static float join(KReduce op, float a, float b)
 	return a + b;
 }
 
-/* A mean divides by `all`, of which these may be a part. */
+/* A mean divides by `all`; the elements here may be some of them. */
 static void reduce(float *y, const float *x, KLoops keep, KLoops over, KReduce op, int64_t all)
 {
 	static const float neutral[] = {
@@ -23,8 +23,8 @@ static void reduce(float *y, const float *x, KLoops keep, KLoops over, KReduce o
 	int64_t rows = k_count(&keep), n = k_count(&over);
 	for (int64_t i = 0; i < rows; i++)
 		y[i] = neutral[op];
-	/* Rows inside: x is read in order wherever the vanishing axes come first, as they do in a gradient of a
-	 * bias. */
+	/* The loop over results is inside: x is then read in order if the reduced axes come first, as in the gradient
+	 * of a bias. */
 	for (int64_t j = 0; j < n; j++) {
 		const float *from = x + k_place(&over, j);
 		for (int64_t i = 0; i < rows; i++)

@@ -1,10 +1,10 @@
-/* Reductions over any set of axes.  Whether the innermost axis of x vanishes or stays decides the loop:
+/* Reductions over any set of axes.  The loop depends on whether the innermost axis of x is kept or reduced:
  *
- *   it stays      columns side by side: rows are added to them, in order             the gradient of a bias
- *   it vanishes   K_LANES partial results along the run, joined in order             row sums
+ *   kept          columns side by side: rows are added to them, in order             the gradient of a bias
+ *   reduced       K_LANES partial results along the run, joined in order             row sums
  *
- * Long sums are cut into pieces of 256 terms per lane or column, which are summed apart: the error grows with the
- * pieces and the terms of a piece, not with all terms.  The order never depends on the threads. */
+ * Long sums are cut into pieces of 256 terms per lane or column, which are summed separately: the error grows with the
+ * number of pieces plus the terms of a piece, not with all terms.  The order never depends on the threads. */
 #include "kernels.h"
 #include "isa.h"
 
@@ -17,8 +17,8 @@ typedef struct Reduce {
 	const float *x;
 	KLoops keep, over;              /* without the axis that is the run */
 	int64_t run, step;              /* its length, and its stride */
-	int64_t rows;                   /* turns of over */
-	int64_t blocks;                 /* columns stay: pieces of the run */
+	int64_t rows;                   /* iterations of the loops `over` */
+	int64_t blocks;                 /* innermost axis kept: pieces of the run */
 	float scale;
 	KReduce op;
 } Reduce;
@@ -39,7 +39,7 @@ K_LOOP float neutral(KReduce op)
 	return op == K_MAX ? -INFINITY : op == K_MIN ? INFINITY : op == K_PROD ? 1 : 0;
 }
 
-/* Turn i of some loops, counted on: the place in x. */
+/* Advances some loops, as an odometer: the next offset in x. */
 static int64_t count_on(const KLoops *l, int64_t *idx, int64_t at)
 {
 	for (int a = l->n - 1; a >= 0; a--) {
@@ -52,7 +52,7 @@ static int64_t count_on(const KLoops *l, int64_t *idx, int64_t at)
 	return at;
 }
 
-/* n columns of y, next to each other, from x on. */
+/* n neighbouring columns of y, from x on. */
 K_LOOP void columns(const Reduce *r, KReduce op, float *restrict y, const float *restrict x, int64_t n)
 {
 	float piece[COLS];
@@ -83,7 +83,7 @@ K_LOOP float lanes_of(KReduce op, const float *s)
 	return t;
 }
 
-/* A run of x, next to each other. */
+/* The reduction of a contiguous run of x. */
 K_LOOP float run_of(KReduce op, const float *restrict x, int64_t n)
 {
 	float all = neutral(op);
@@ -138,7 +138,7 @@ K_LOOP void goes_op(const Reduce *r, KReduce op, int64_t lo, int64_t hi)
 		r->y[i] = whole(r, op, r->x + k_place(&r->keep, i));
 }
 
-/* Each reduction is compiled for each instruction set.  A mean is a sum that is scaled. */
+/* Compiles each reduction for each instruction set.  A mean is a sum that is scaled. */
 #define EACH(WHAT) \
 	K_LOOP void WHAT(void *arg, int64_t lo, int64_t hi, int thread) \
 	{ \
@@ -156,7 +156,7 @@ K_LOOP void goes_op(const Reduce *r, KReduce op, int64_t lo, int64_t hi)
 EACH(stays)
 EACH(goes)
 
-/* A mean divides by `whole`, of which these may be a part. */
+/* A mean divides by `whole`; the elements here may be some of them. */
 static void reduce(Ctx *c, float *y, const float *x, KLoops keep, KLoops over, KReduce op, int64_t whole)
 {
 	int64_t kept = k_count(&keep), n = k_count(&over);

@@ -1,10 +1,10 @@
-/* Regions of interest.  What a bin sees is a list of taps, a pixel and a weight each; value and gradient walk the same
+/* Regions of interest.  A bin reads a list of taps, a pixel and a weight each (roi.h); value and gradient walk the same
  * list. */
 #include "real.h"
 #include "roi.h"
 #include "turns.h"
 
-/* The value of a bin on the plane at x; *best: which tap is the largest, -1: none. */
+/* The value of a bin on the plane at x; *best is the tap with the largest value, -1: none. */
 static double value(const KRoi *r, const Bin *b, const void *x, int64_t plane, KType type, int64_t *best)
 {
 	double v = 0, weight;
@@ -22,7 +22,7 @@ static double value(const KRoi *r, const Bin *b, const void *x, int64_t plane, K
 	return r->mean && b->taps ? v / (double)(b->taps / 4) : v;
 }
 
-/* Adds what a bin gives to the gradient of the plane. */
+/* Adds the gradient of a bin to the plane. */
 static void spread(const KRoi *r, const Bin *b, void *dx, const void *x, int64_t plane, double dy, KType type)
 {
 	int64_t best;
@@ -39,7 +39,7 @@ static void spread(const KRoi *r, const Bin *b, void *dx, const void *x, int64_t
 
 typedef struct Job { void *y; const void *dy, *x, *region; const int64_t *image; const KRoi *r; KType type; } Job;
 
-/* The image of region n; its corners. */
+/* The image of region n; box receives its corners. */
 static double place_of(const Job *b, int64_t n, double *box)
 {
 	int64_t wide = b->image ? 4 : 5;
@@ -59,7 +59,7 @@ static int check(Ctx *c, const Job *b)
 	return 0;
 }
 
-/* Bins of regions, all channels of each. */
+/* One iteration per bin of a region; it computes all channels. */
 static void values(void *arg, int64_t lo, int64_t hi, int thread)
 {
 	const Job *b = arg;
@@ -76,7 +76,7 @@ static void values(void *arg, int64_t lo, int64_t hi, int thread)
 	}
 }
 
-/* Channels: regions overlap, but each adds to planes of its channel only. */
+/* One iteration per channel: regions overlap, but a channel adds to its own planes only. */
 static void gradients(void *arg, int64_t lo, int64_t hi, int thread)
 {
 	const Job *b = arg;

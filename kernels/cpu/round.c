@@ -1,4 +1,4 @@
-/* Results of kernels that compute in float, rounded to half precision where they lie. */
+/* Rounds the results of kernels that compute in float to half precision, in place. */
 #include "kernels.h"
 #include "halves.h"
 #include "isa.h"

@@ -1,11 +1,11 @@
-/* What softmax and the losses over classes do with a row of numbers that lie next to each other. */
+/* Operations of softmax and losses on a row of neighbouring numbers. */
 #ifndef ROWS_H
 #define ROWS_H
 
 #include "isa.h"
 #include "fastmath.h"
 
-/* K_LANES numbers become one, by halves: each addition waits for three others, not for fifteen. */
+/* Adds K_LANES numbers by halves: the longest chain of dependent additions is short. */
 K_LOOP float row_fold(float *s)
 {
 	for (int j = 0; j < 8; j++)
@@ -39,8 +39,8 @@ K_LOOP float row_most(const float *x, int64_t n)
 	return row_fold_most(s);
 }
 
-/* The sum of exp(scale x - top); with keep they are also written to y, which may be x.  A row of a large vocabulary is
- * summed in pieces. */
+/* The sum of exp(scale x - top); with keep the exponentials are also written to y, which may be x.  A long row (a large
+ * vocabulary) is summed in pieces. */
 K_LOOP float row_exps(const float *x, int64_t n, float scale, float top, bool keep, float *y)
 {
 	float sum = 0;

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* The largest of n numbers, inner apart, and the sum of exp(x - largest) of the others. */
+/* Returns the largest of n numbers, `inner` apart; *rest is the sum of exp(x - largest) over the others. */
 static float scan(const float *x, int64_t n, int64_t inner, float *rest)
 {
 	int64_t at = 0;
@@ -37,7 +37,7 @@ int k_logsoftmax_f32(Ctx *c, float *y, const float *x, int64_t outer, int64_t n,
 		for (int64_t i = 0; i < inner; i++) {
 			int64_t at = o * n * inner + i;
 			float rest, top = scan(x + at, n, inner, &rest);
-			/* small where one score is far above the others: top + log would be rounded as top is */
+			/* subtracted separately: top + log would be rounded at the magnitude of top */
 			float log = log1pf(rest);
 			for (int64_t j = 0; j < n; j++)
 				y[at + j * inner] = x[at + j * inner] - top - log;

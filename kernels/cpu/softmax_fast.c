@@ -1,4 +1,4 @@
-/* Softmax, its logarithm, and their gradients: rows where the axis is the last, else one column of the inner axes after
+/* Softmax, its logarithm, and their gradients: by rows if the axis is the last, else one column of the inner axes after
  * the other. */
 #include "kernels.h"
 #include "rows.h"

@@ -7,7 +7,7 @@
 
 #include "kernels.h"
 
-/* Iterations of about `each` elements; a piece takes at least some microseconds. */
+/* Runs n iterations of about `each` elements on the threads; a piece takes at least some microseconds. */
 static inline int turns(Ctx *c, int64_t n, int64_t each, RtBody *body, const void *arg)
 {
 	union { const void *in; void *out; } job = { arg };
@@ -21,7 +21,7 @@ static inline void *turns_work(const Ctx *c, int thread)
 	return c->work + (size_t)thread * c->work_each;
 }
 
-/* The loop for a type, of loops that are instantiated as NAME_f32, NAME_f64, ... */
+/* Selects the instance for a type, of loops that are instantiated as NAME_f32, NAME_f64, ... */
 #define TURNS_REAL(name) (type == K_F64 ? name##_f64 : name##_f32)
 #define TURNS_ANY(name) \
 	((RtBody *const[]){ name##_f32, name##_f64, name##_i64, name##_i32, name##_u8, name##_bool }[type])

@@ -1,5 +1,5 @@
-/* Kernels that compute with elements of any type: the loops of elements.h, once for each.  Where a model spends its
- * time, in float, there are kernels for that type alone; these are for all others. */
+/* Kernels that compute with elements of any type: instances of the loops of elements.h.  Float has faster kernels of
+ * its own where models spend their time. */
 #include "places.h"
 #include "turns.h"
 
@@ -19,10 +19,10 @@ typedef struct Scatter {
 	const void *x, *updates;                        /* x NULL: zeros */
 	const int64_t *index;
 	KScatter how;
-	KLoops to, from;                                /* single indices: where lines begin in y, and in the index;
+	KLoops to, from;                                /* single indices: starts of lines in y and in the index;
 	                                                 * `many` indices each, `step` apart */
 	int64_t many, step, n, stride;                  /* of an axis of n elements, which lie `stride` apart in y */
-	KNd nd;                                         /* tuples; shared: the same for each of the batch */
+	KNd nd;                                         /* tuples; shared: one set of tuples for the whole batch */
 	bool shared;
 } Scatter;
 
@@ -87,7 +87,7 @@ int k_matmul(Ctx *c, void *y, const void *a, const void *b, int64_t batch, int64
 		&(Product){ .y = y, .a = a, .b = b, .m = m, .n = n, .k = k, .as = as, .bs = bs });
 }
 
-/* Loops that run over the index and move in y are those over lines and, where y does not move, along one. */
+/* The loops run over the index.  Those that move in y enumerate lines; the one that does not runs along a line. */
 int k_scatter_elements(Ctx *c, void *y, const void *x, const int64_t *index, const void *updates, int64_t total,
 	KLoops l, int64_t n, int64_t stride, KScatter how, KType type)
 {
@@ -138,7 +138,7 @@ int k_gather_grad(Ctx *c, void *y, const void *dy, const int64_t *index, int64_t
 	return code ? code : scatter_nd(c, &s, outer * n * inner, type);
 }
 
-/* Each padding may add to any place along its axis: turns are over the axes before the first that is padded. */
+/* Padding may copy any element along its axis, so threads share the axes before the first padded one. */
 int k_pad_grad(Ctx *c, void *dx, const void *dy, const KPad *p, KType type)
 {
 	PadGrad g = { dx, dy, { .mode = p->mode } };

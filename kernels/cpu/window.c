@@ -1,5 +1,5 @@
-/* Windows over any number of axes: convolutions, their gradients, and pools.  Those over planes of float have kernels
- * of their own; this is for the others, and for sums.  The loops are in windows.h, written once for all types. */
+/* Windows over any number of axes: convolutions, their gradients, and pools.  Windows over planes of float have kernels
+ * of their own, except sums.  The loops are in windows.h, written once for all types. */
 #include "turns.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@ static int64_t product(const KWindows *w, const int64_t *d)
 	return n;
 }
 
-/* The input under place p of the window of output o, or -1: padding; *inside: it lies within the padded input. */
+/* The input element at position p of the window of output o, -1: padding; *inside: it lies within the padded input. */
 static int64_t under(const KWindows *w, int64_t o, int64_t p, bool *inside)
 {
 	int64_t at = 0, stride = 1;
@@ -30,7 +30,7 @@ static int64_t under(const KWindows *w, int64_t o, int64_t p, bool *inside)
 	return pad ? -1 : at;
 }
 
-/* Place `at` of a plane, counted along its first axis first. */
+/* Converts position `at` of a plane to column-major order. */
 static int64_t by_columns(const KWindows *w, int64_t at)
 {
 	int64_t to = 0, stride = product(w, w->in);
@@ -55,7 +55,7 @@ typedef struct Conv {
 typedef struct Pool { void *y; int64_t *index; const void *x, *g; const KWindows *w; const KStretch *own; bool columns;
 	KPool kind; } Pool;
 
-/* Place `at` of a plane in the stretch of it that is wanted; -1: outside. */
+/* Position `at` of a plane relative to the wanted stretch; -1: outside. */
 static int64_t stretch_at(const Pool *l, int64_t at)
 {
 	const KWindows *w = l->w;
@@ -105,14 +105,14 @@ static int64_t stretch_at(const Pool *l, int64_t at)
 
 #define maxpool_bool maxpool_u8
 
-/* The operands that a way only reads are const to its caller. */
+/* The result is writable, the two operands are const to the caller; the loops take all three without const. */
 static void *writable(const void *p)
 {
 	union { const void *in; void *out; } u = { p };
 	return u.out;
 }
 
-/* One turn for each plane of the result; as much work as `others` planes over all windows. */
+/* One iteration per plane of the result; its work is that of `others` planes over all windows. */
 static int run_conv(Ctx *c, const Conv *v, int64_t planes, int64_t others, KType type)
 {
 	return turns(c, planes, others * product(v->w, v->w->out) * product(v->w, v->w->k), TURNS_REAL(conv), v);

@@ -1,5 +1,5 @@
-/* The loops of window.c for one type of elements T, named by NAME(f); convolutions and sums where REAL is defined. Each
- * is turns lo to hi - 1 of the loop over its results. */
+/* The loops of window.c for one type of elements T, named by NAME(f); convolutions and sums only if REAL is defined.
+ * Each function runs iterations lo to hi - 1 of the loop over its results. */
 
 static int64_t NAME(largest)(const T *x, const KWindows *w, int64_t o)
 {
@@ -31,7 +31,7 @@ static void NAME(maxpool)(void *arg, int64_t lo, int64_t hi, int thread)
 
 #ifdef REAL
 
-/* Planes of dx: windows overlap, but not those of two planes. */
+/* One iteration per plane of dx: windows of different planes do not overlap. */
 static void NAME(maxpool_grad)(void *arg, int64_t lo, int64_t hi, int thread)
 {
 	const Pool *l = arg;
@@ -51,8 +51,8 @@ static void NAME(maxpool_grad)(void *arg, int64_t lo, int64_t hi, int thread)
 	}
 }
 
-/* What input channel i and output channel o of group g of one image give to the result: one of y, x and f, to which
- * products of the others are added. */
+/* Adds the products of input channel i and output channel o of group g of one image to the result, which is one of y, x
+ * and f. */
 static void NAME(add_planes)(const Conv *v, int64_t b, int64_t g, int64_t o, int64_t i)
 {
 	const KWindows *w = v->w;
@@ -75,7 +75,7 @@ static void NAME(add_planes)(const Conv *v, int64_t b, int64_t g, int64_t o, int
 		}
 }
 
-/* Planes of the result: each begins as the bias of its channel, or zero. */
+/* One iteration per plane of the result, which begins as the bias of its channel, or zero. */
 static void NAME(conv)(void *arg, int64_t lo, int64_t hi, int thread)
 {
 	const Conv *v = arg;
@@ -100,7 +100,7 @@ static void NAME(conv)(void *arg, int64_t lo, int64_t hi, int thread)
 	}
 }
 
-/* What the sum over a window is multiplied by. */
+/* The factor of the sum over a window. */
 static T NAME(weight)(const KWindows *w, int64_t o, KPool kind)
 {
 	int64_t n = 0;
@@ -133,7 +133,7 @@ static void NAME(sumpool)(void *arg, int64_t lo, int64_t hi, int thread)
 	}
 }
 
-/* Planes of dx. */
+/* One iteration per plane of dx. */
 static void NAME(sumpool_grad)(void *arg, int64_t lo, int64_t hi, int thread)
 {
 	const Pool *l = arg;

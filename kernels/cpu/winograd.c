@@ -1,6 +1,6 @@
-/* See winograd.h.  A block of tiles, whole rows of them, is transformed to v[16][channel][tile]; weights to u[16],
- * packed as the product of matrices wants them.  Then each thread takes some channels of the result, multiplies for all
- * 16, and transforms back what is still in its cache. */
+/* See winograd.h.  A block of tiles, in whole rows, is transformed to v[16][channel][tile], and the weights to u[16],
+ * packed for the matrix product.  Then each thread takes some channels of the result, computes all 16 products, and
+ * transforms them back while they are in its cache. */
 #include "winograd.h"
 #include "gemm.h"
 #include "isa.h"
@@ -15,9 +15,9 @@ typedef struct Job {
 	GemmTiles g;
 	int64_t across, down;   /* tiles of a plane */
 	int64_t first, rows;    /* rows of tiles of this block, counted over all images */
-	int64_t apart, block;   /* block: channels of the result that a thread takes, whole panels of the product */
+	int64_t apart, block;   /* block: channels of the result per thread, in whole panels of the product */
 	float *u, *v, *vg;
-	const float *gy;        /* what is transformed for the gradient of w */
+	const float *gy;        /* dy, which the gradient of w transforms */
 	float *w;
 	unsigned char *work;
 	size_t each;
@@ -35,7 +35,7 @@ static int64_t least(int64_t a, int64_t b)
 
 /* ---- weights ---- */
 
-/* n weights, [9][CHUNK], become [16][CHUNK]: G w G'. */
+/* Transforms n weights, [9][CHUNK] to [16][CHUNK]: G w G'. */
 K_LOOP void lift(float *restrict u, const float *restrict w, int64_t n)
 {
 	K_APART for (int64_t i = 0; i < n; i++) {
@@ -58,7 +58,7 @@ K_LOOP void lift(float *restrict u, const float *restrict w, int64_t n)
 	}
 }
 
-/* n windows that are neighbours. */
+/* The same for n windows that are neighbours in memory. */
 K_LOOP void lift_windows(const Job *j, float *u, float *w9, const float *w, int64_t n)
 {
 	gemm_turn(j->isa, w9, w, 9, n, CHUNK, 9);
@@ -71,7 +71,7 @@ K_LOOP void lift_windows(const Job *j, float *u, float *w9, const float *w, int6
 	lift(u, w9, n);
 }
 
-/* Panels lo..hi - 1, of mr rows; channels of the sum are neighbours in w. */
+/* Panels lo .. hi - 1, of mr rows each, where the channels of the sum are neighbours in w. */
 K_LOOP void weights(void *arg, int64_t lo, int64_t hi, int thread)
 {
 	const Job *j = arg;
@@ -91,7 +91,7 @@ K_LOOP void weights(void *arg, int64_t lo, int64_t hi, int thread)
 }
 K_EACH_ISA(weights)
 
-/* The same where the rows are neighbours: panels lo..hi - 1 of as many whole mr rows as a chunk holds. */
+/* The same where the rows are neighbours in w; a panel is as many multiples of mr rows as a chunk holds. */
 K_LOOP void weights_of_rows(void *arg, int64_t lo, int64_t hi, int thread)
 {
 	const Job *j = arg;
@@ -117,7 +117,7 @@ K_EACH_ISA(weights_of_rows)
 
 /* ---- tiles ---- */
 
-/* Even and odd columns of four rows, `half` apart, become a row of tiles, transformed along the row: 16 results, vapart
+/* Transforms a row of tiles along the row, from the even and odd columns of four rows, `half` apart: 16 results, vapart
  * apart. */
 K_LOOP void along(float *restrict v, int64_t vapart, const float *restrict e, const float *restrict o,
 	int64_t half, int64_t n)
@@ -211,7 +211,7 @@ K_EACH_ISA(grads)
 
 /* ---- results ---- */
 
-/* n tiles of a row, m[16] apart from each other, back to two rows of results: A' m A. */
+/* Transforms n tiles of a row, m[16] `apart` from each other, back to two rows of results: A' m A. */
 K_LOOP void back(const Job *j, float *restrict y, const float *restrict m, int64_t apart, float *restrict t, bool two)
 {
 	enum { HALF = WINOGRAD_WIDE / 2 + 16 };

@@ -1,7 +1,7 @@
 /* Convolutions with a window of 3 x 3, step 1: 2 x 2 results at a time from 16 products instead of 36.
  *
- *   forward, gradient x   y  = A' [ (G w G') * (B' x B) ] A       * is elementwise, summed over channels: 16 products
- *                                                                 of matrices
+ *   forward, gradient x   y  = A' [ (G w G') * (B' x B) ] A       * is elementwise, summed over channels: 16 matrix
+ *                                                                 products
  *   gradient w            dw = G' [ (A dy A') * (B' x B) ] G      summed over tiles
  *
  * after A. Lavin and S. Gray, "Fast algorithms for convolutional neural networks", 2015, section 4.1, F(2x2, 3x3).  The
@@ -12,8 +12,8 @@
 
 #include "lay.h"
 
-/* One group; images of x and y lie ximage and yimage apart.  The weight of result o and channel i of the sum is at o *
- * wout + i * win, the positions of its window reversed if flip. */
+/* One group; images of x and y lie ximage and yimage apart.  The weights of output channel o and input channel i begin
+ * at w + o * wout + i * win; flip reverses the positions of the window. */
 typedef struct Winograd {
 	const float *x, *w;
 	float *y;
@@ -25,7 +25,7 @@ typedef struct Winograd {
 
 void winograd_run(Ctx *, const Winograd *);
 
-/* The gradient of the weight, w: x as above, g where y was. */
+/* The gradient of the weight, w: x as above, g in place of y. */
 void winograd_grad_w(Ctx *, float *w, const float *g, const Winograd *);
 
 #endif

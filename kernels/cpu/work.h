@@ -1,9 +1,9 @@
-/* What kernels need of scratch, as a function of the sizes that they are called with.
+/* The scratch that kernels need, as a function of the sizes of a call.
  *
- * sbpcc asks these functions for every call that it prints and plans the largest answer (class "workspace" of the
- * memory plan); at run time a kernel finds that many bytes at c->shared, and each thread at c->work + thread *
- * c->work_each, aligned to a page. A kernel that comes to need more says so here, and the plan follows; under the
- * address sanitizer the bytes behind the planned ones are poisoned, so that a need which is stated too small is found
+ * sbpcc calls these functions for every kernel call that it prints and plans the largest result (class "workspace" of
+ * the memory plan).  At run time a kernel finds that many bytes at c->shared, and each thread at c->work + thread *
+ * c->work_each, aligned to a page.  A kernel that comes to need more says so here, and the plan follows.  Under the
+ * address sanitizer the bytes behind the planned ones are poisoned, so that too small a number is found
  * (tests/memory/workspace.sh). */
 #ifndef WORK_H
 #define WORK_H
@@ -12,11 +12,11 @@
 #include "lay.h"
 #include "tree.h"
 
-typedef struct KWork { int64_t shared, each; } KWork;     /* bytes: of all threads together, of each */
+typedef struct KWork { int64_t shared, each; } KWork;     /* bytes: shared by all threads, of each thread */
 
-/* The cut of a product m x n over k.  Rows of a fill half of a second cache of 512 KB.  Each number of b is packed once
- * for a pass of rows, each of a once for the columns that stay, so both are as large as the third cache allows: columns
- * of 1.5 MB, and 6 MB of y that several blocks of k are added to. */
+/* The blocking of a product m x n over k.  The packed rows of a fill half of a second-level cache of 512 KB.  Each
+ * number of b is packed once for a pass of rows, and each of a once for the columns that stay, so both are as large as
+ * the third-level cache allows: columns of 1.5 MB, and 6 MB of y that several blocks of k are added to. */
 static inline KCut k_cut(int64_t m, int64_t n, int64_t k)
 {
 	enum { ROWS = 264, COLS = GEMM_COLS, SUMS = COLS << 10, UNIT = 128 };
@@ -35,7 +35,7 @@ static inline KWork k_work_matmul(KCut cut, int64_t n, int64_t k)
 	return (KWork){ 0, gemm_bytes(cut, n, k) };
 }
 
-/* The same where k has chunks: with y lie the copies of it in which sums wait. */
+/* The same where k has chunks: the copies of y in which sums wait count, too. */
 static inline KCut k_cut_tree(int64_t m, int64_t n, int64_t k, int64_t chunks)
 {
 	enum { SUMS = GEMM_COLS << 10 };
@@ -54,7 +54,7 @@ static inline KWork k_work_matmul_tree(KCut cut, int64_t n, int64_t k, int64_t c
 	return (KWork){ 0, gemm_tree_bytes(cut, n, k, chunks) };
 }
 
-/* Planes laid out, or transformed tiles and weights. */
+/* The scratch of a convolution: planes laid out, or transformed tiles and weights. */
 typedef enum { K_CONV, K_CONV_GRAD_X, K_CONV_GRAD_W } KConv;
 
 static inline KWork k_work_conv(KConv way, const KWindow *v, int64_t batch, int64_t groups, int64_t cin, int64_t cout)
@@ -71,7 +71,7 @@ static inline KWork k_work_conv(KConv way, const KWindow *v, int64_t batch, int6
 		gw && each < GEMM_WORK ? GEMM_WORK : each };
 }
 
-/* Scratch of sums that wait (tree.h): n numbers each, alone or behind what a kernel takes of one chunk. */
+/* Scratch for waiting sums (tree.h), n numbers each: alone, or (k_work_behind) after the scratch of one chunk. */
 static inline KWork k_work_tree(int64_t n, int64_t chunks)
 {
 	return (KWork){ 4 * n * tree_waits(chunks), 0 };
@@ -82,10 +82,10 @@ static inline int64_t k_work_behind(KWork w)
 	return (w.shared + 63) / 64 * 64;
 }
 
-/* The gradient of the weight of a convolution: chunks of few pixels are one product, whose k has chunks.  Winograd's
- * way would transform a whole weight for each of them, and every chunk for itself would go through memory: of 512 x 512
- * weights and images of 7 x 7, 65 ms became 20. How many chunks a rank has says nothing here, for all ranks go one
- * way. */
+/* Whether the gradient of the weight of a convolution in chunks is one product whose k has chunks: it is, if a chunk
+ * has few pixels.  Winograd's algorithm would transform a whole weight for each chunk, and separate chunks would go
+ * through memory: with 512 x 512 weights and images of 7 x 7 this took 65 ms instead of 20.  The decision depends on
+ * the size of a chunk, not on how many chunks a rank has, so that all ranks decide alike. */
 static inline bool k_conv_at_once(const KWindow *v, int64_t batch, int64_t groups, int64_t cin, int64_t cout,
 	int64_t chunks)
 {
@@ -105,15 +105,15 @@ static inline KWork k_work_conv_tree(const KWindow *v, int64_t batch, int64_t gr
 		w.each };
 }
 
-/* Lists of places by row. */
+/* Lists of positions by row (index_tree.c). */
 static inline KWork k_work_lists(int64_t rows, int64_t places)
 {
 	return (KWork){ 8 * (rows + places), 0 };
 }
 
-/* Blocks of queries and keys: rows and widths of tiles go into them, and heads wider than a few hundred have smaller
- * ones, down to a tile.  srow, drow, vrow: what a row of scores, of a query or key, and of a value takes in scratch, to
- * the end of the last tile. */
+/* Blocks of queries and keys, in multiples of tile heights and widths.  Heads wider than a few hundred get smaller
+ * blocks, down to one tile.  srow, drow, vrow: the length in scratch of a row of scores, of a query or key, and of a
+ * value, rounded up to whole tiles. */
 enum { ATTENTION_KEYS = 192, ATTENTION_QUERIES = 168, ATTENTION_QUERIES_GRAD = 84, ATTENTION_ROWS = 14,
 	ATTENTION_MOST = 1 << 16 };
 typedef struct KBlocks { int64_t queries, keys, srow, drow, vrow; } KBlocks;
@@ -129,7 +129,7 @@ static inline KBlocks k_attention_blocks(int64_t d, int64_t dv, bool grad)
 		.vrow = (dv + tile - 1) / tile * tile };
 }
 
-/* Keys and values, scores, results; or these and all gradients of a block, one number of each query. */
+/* Forward: keys and values, scores, results.  Backward: also all gradients of a block, and one number per query. */
 static inline KWork k_work_attention(int64_t sq, int64_t d, int64_t dv, bool grad)
 {
 	KBlocks b = k_attention_blocks(d, dv, grad);
@@ -139,7 +139,7 @@ static inline KWork k_work_attention(int64_t sq, int64_t d, int64_t dv, bool gra
 		4 * (b.keys * (d + dv + 2 * b.drow + b.vrow) + b.queries * (2 * b.drow + b.vrow + 2 * b.srow) + sq) };
 }
 
-/* Losses of single rows before they are summed, so many at a time. */
+/* Losses of single rows before they are summed; at most LOSS_ROWS at a time. */
 enum { LOSS_ROWS = 1 << 16 };
 
 static inline KWork k_work_loss(int64_t rows, KLoss kind)
@@ -153,8 +153,8 @@ static inline KWork k_work_det(int64_t m)
 	return (KWork){ 0, 8 * m * m };
 }
 
-/* Recurrent cells: how many sequences are taken through the steps together, and nine states of each beside a
- * product. */
+/* Recurrent cells: the number of sequences that go through the steps together; scratch for nine states of each, beside
+ * that of a product. */
 static inline int64_t k_cell_rows(int64_t batch, int64_t hidden)
 {
 	int64_t fit = (1 << 15) / hidden, rows = fit < 8 ? 8 : fit > 64 ? 64 : fit;

@@ -1,4 +1,5 @@
-/* Copies of elements of any width, one thread per element of the result.  An index out of range copies nothing. */
+/* Kernels that only move elements, of any width: one thread per element of the result.  An index out of range copies
+ * nothing. */
 #include "dialect.h"
 
 KERNEL g_fill(void *y, i64 offset, KLoops l, u64 bits, i64 width, i64 n)

@@ -1,5 +1,5 @@
-/* Attention: one thread per query, in the order of kernels/cpu/attention.c; for the gradients of keys and values one
- * per key. */
+/* Attention: one thread per query, in the order of kernels/cpu/attention.c; the gradients of keys and values use one
+ * thread per key. */
 #include "dialect.h"
 
 __device__ static float inner(const float *a, const float *b, i64 n)
@@ -117,7 +117,7 @@ KERNEL g_attention_grad_kv_f32(float *dk, float *dv, const float *q, const float
 		}
 }
 
-/* A place that the cache does not hold gives NaN, which ends the job where the loss is reported. */
+/* A position outside of the cache gives NaN, which ends the job where the loss is reported. */
 KERNEL g_rotary_f32(float *y, const float *x, const float *cosine, const float *sine, const i64 *place, KRotary r)
 {
 	i64 n = element();

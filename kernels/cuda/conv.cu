@@ -1,4 +1,4 @@
-/* Convolutions over planes: one thread per element of the result, which gathers its sum in one order. */
+/* Convolutions over planes: one thread per element of the result, which computes its sum in a fixed order. */
 #include "dialect.h"
 
 KERNEL g_conv_f32(float *y, const float *x, const float *w, const float *b, i64 groups, i64 cin, i64 cout,

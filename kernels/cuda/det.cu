@@ -1,8 +1,8 @@
-/* Determinants and minors: one block per matrix, whose first thread eliminates in shared memory. */
+/* Determinants and minors: one block per matrix; its first thread eliminates in shared memory. */
 #include "dialect.h"
 #include "det.h"
 
-/* x without one row and one column, or whole for row -1. */
+/* The determinant of x without one row and one column; row -1: of all of x. */
 template <class T> __device__ static double minor_of(const T *x, double *a, i64 m, i64 row, i64 col)
 {
 	i64 n = 0;

@@ -1,5 +1,5 @@
-/* What a kernel file may use: a dialect that nvcc, NVRTC and a C++ compiler accept.  Headers that it shares with the
- * CPU kernels (types.h, roi.h, det.h) are valid C, too. */
+/* The C++ dialect of the kernel files, which nvcc, NVRTC and a C++ compiler accept.  Headers that are shared with the
+ * CPU kernels (types.h, roi.h, det.h) are also valid C. */
 #ifndef DIALECT_H
 #define DIALECT_H
 
@@ -25,7 +25,7 @@ __device__ static inline i64 place(const KLoops &l, i64 i)
 	return at;
 }
 
-/* Element types, as KType.  Sums of integers wrap around; a sum of bool is true if any element is. */
+/* Element types, as KType.  Sums of integers wrap around; a sum of bool is true if any element is true. */
 struct Flag {
 	unsigned char v;
 	__device__ Flag(u64 s) : v(s != 0) {}
@@ -42,7 +42,7 @@ template <> struct As<double> {
 	typedef double Sum, Mean;
 };
 
-/* An operand whose element type is another argument. */
+/* An operand whose element type is given by another argument. */
 struct Any {
 	const void *p;
 	template <class T> __device__ operator T *() const { return (T *)p; }

@@ -1,4 +1,4 @@
-/* Typed launchers: each kernel of kernels.h as a plain C function that launches the device code of the same name.  The
+/* Typed launchers: each kernel of kernels.h is a plain C function that launches the device code of the same name.  The
  * untyped argument list of CUDA is built here, once per kernel, next to the prototype that checks its callers. */
 #include "kernels.h"
 #include "slab_cuda.h"

@@ -1,5 +1,5 @@
-/* The steps of recurrent cells: a block takes one sequence through them, its state in shared memory, a thread every
- * BLOCK-th number of it. */
+/* The steps of recurrent cells: a block takes one sequence through them, with its state in shared memory; each thread
+ * computes every BLOCK-th element of the state. */
 #include "dialect.h"
 
 __device__ static inline float exp_of(float v) { return expf(v); }
@@ -12,7 +12,7 @@ template <class T> __device__ static T sigmoid_of(T v)
 	return 1 / (1 + exp_of(-v));
 }
 
-/* Gate g of r h. */
+/* Element g of r h. */
 template <class T> __device__ static T gate(const T *r, const T *h, i64 g, i64 n)
 {
 	T sum = 0;
@@ -21,7 +21,7 @@ template <class T> __device__ static T gate(const T *r, const T *h, i64 g, i64 n
 	return sum;
 }
 
-/* Number k of r' d, of the gates from .. to - 1. */
+/* Element k of r' d, summed over gates from .. to - 1. */
 template <class T> __device__ static T back(const T *r, const T *d, i64 from, i64 to, i64 k, i64 n)
 {
 	T sum = 0;
@@ -187,7 +187,7 @@ template <class T> __device__ static void gru_grad(T *room, T *dxw, T *dh0, T *s
 	const T *gates, const T *r, const T *before, const T *inner, const int *lens, const KCells &k)
 {
 	i64 b = blockIdx.x, n = k.hidden;
-	T *dh = room, *e = dh + n;              /* e: the gradient of what R gives */
+	T *dh = room, *e = dh + n;              /* e: the gradient of the products with R */
 	EACH(j)
 		dh[j] = dyh ? dyh[b * n + j] : 0;
 	for (i64 t = k.steps - 1; t >= 0; t--) {

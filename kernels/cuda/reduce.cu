@@ -1,4 +1,4 @@
-/* Reductions over any set of axes: one thread per result, in row-major order of the axes that vanish. */
+/* Reductions over any set of axes: one thread per result, in row-major order of the reduced axes. */
 #include "dialect.h"
 
 KERNEL g_reduce_f32(float *y, const float *x, KLoops keep, KLoops over, int op, i64 rows, i64 n, i64 all)

@@ -1,5 +1,5 @@
-/* Regions of interest: what a bin sees is a list of taps, a pixel and a weight each.  One thread per element of the
- * result; of the gradient one thread in all, because regions overlap.  A region in no image gives nothing. */
+/* Regions of interest: a bin reads a list of taps, a pixel and a weight each.  One thread per element of the result.
+ * The gradient uses a single thread, because regions overlap.  A region without an image contributes nothing. */
 #include "dialect.h"
 
 #include "roi.h"
@@ -21,7 +21,7 @@ template <class T> __device__ static double value_of(const KRoi &r, const Bin &b
 	return r.mean && b.taps ? v / (double)(b.taps / 4) : v;
 }
 
-/* The image of region n, or -1; *box: its corners. */
+/* The image of region n, or -1; box receives its corners. */
 template <class T> __device__ static i64 region_of(const KRoi &r, const T *region, const i64 *image, i64 n, double *box)
 {
 	double of = image ? (double)image[n] : (double)region[n * 5];

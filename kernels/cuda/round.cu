@@ -1,4 +1,4 @@
-/* Results of kernels that compute in float, rounded to half precision where they lie; halves.h comes with expr.h. */
+/* Rounds the results of kernels that compute in float to half precision, in place; expr.h includes halves.h. */
 #include "dialect.h"
 
 KERNEL g_round_bf16(float *y, i64 n)

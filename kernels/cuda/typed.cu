@@ -1,5 +1,5 @@
-/* Kernels that compute with elements of any type: templates, and a kernel each that calls the one for its type.  Where
- * several updates may meet at one place, one thread makes them all, so that the order is that of kernels/cpu. */
+/* Kernels that compute with elements of any type: templates, each with a kernel that calls the instance for its type.
+ * Where several updates may hit one element, a single thread applies them all, in the order of kernels/cpu. */
 #include "dialect.h"
 
 template <class T> __device__ static void reduce(T *y, const T *x, const KLoops &keep, const KLoops &over, int op,

@@ -1,4 +1,4 @@
-/* Windows over any number of axes: one thread per element of the result, which gathers its sum in one order; of a
+/* Windows over any number of axes: one thread per element of the result, which computes its sum in a fixed order; for a
  * gradient of the input one thread per plane, which walks the windows in order. */
 #include "dialect.h"
 
@@ -87,7 +87,7 @@ template <class T> __device__ static void conv_nd_grad_w(T *f, const T *x, const
 	f[e] = sum;
 }
 
-/* What is below all others. */
+/* The least value of the type: the start of a maximum. */
 __device__ static inline float least(float) { return NEG_INF; }
 __device__ static inline double least(double) { return -1.7976931348623157e308 * 10; }
 __device__ static inline i64 least(i64) { return -0x7FFFFFFFFFFFFFFFll - 1; }
@@ -95,7 +95,7 @@ __device__ static inline int least(int) { return -0x7FFFFFFF - 1; }
 __device__ static inline unsigned char least(unsigned char) { return 0; }
 __device__ static inline Flag least(Flag) { return Flag(0); }
 
-/* Place `at` of a plane, counted along its first axis first. */
+/* Converts position `at` of a plane to column-major order. */
 __device__ static i64 by_columns(const KWindows &w, i64 at)
 {
 	i64 to = 0, stride = volume(w, w.in);
@@ -131,7 +131,7 @@ template <class T> __device__ static void maxpool_nd(T *y, i64 *index, const T *
 		index[e] = at < 0 ? -1 : base + (columns ? by_columns(w, at) : at);
 }
 
-/* Place `at` of a plane in the stretch of it that is wanted; -1: outside. */
+/* Position `at` of a plane relative to the wanted stretch; -1: outside. */
 __device__ static i64 stretch_at(const KWindows &w, const KStretch &s, i64 at)
 {
 	i64 to = 0, stride = 1;
