@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* Which operands there are, and how the target relates to the first. */
+/* Which operands the function takes, and how the target relates to the first. */
 typedef enum { CLASSES, SAME, ONE } TargetKind;
 
 static const struct Known { const char *name, *op; TargetKind target; MetricHow how; } losses[] = {
@@ -396,7 +396,7 @@ static int add_metric(Model *m, const Metric *one)
 	return 0;
 }
 
-/* Reports use these names for other numbers. */
+/* Reports use these names for other numbers: a metric must not have one of them. */
 static bool taken(Name name)
 {
 	static const char *const list[] = { "event", "step", "epoch", "samples", "loss", "rate", "norm", "scale",

@@ -55,7 +55,7 @@ typedef struct Resolve {
 	int bad;
 } Resolve;
 
-/* Notes that something is wrong here; true when it has to be reported. */
+/* Records an error at this place; returns whether it has to be reported, i.e. was not yet. */
 static bool wrong(Resolve *r, Loc loc)
 {
 	void *key = (void *)(uintptr_t)(loc.off * 256 + loc.file + 1);
@@ -328,8 +328,8 @@ static bool same_entry(const Arg *a, const Arg *b)
 	return same;
 }
 
-/* Two pins that name a value both hold: one may fill in what the other leaves open, and they must not contradict
- * each other. */
+/* Two pins of one value both hold: one may fill in what the other leaves open, and they must not contradict each
+ * other. */
 static void both(Resolve *r, const Value *v, const Arg *first, const Arg *second)
 {
 	Annot *has = annot_find(v->annot, "sbp");
@@ -383,7 +383,7 @@ static void place_value(Resolve *r, const Annot *a, Value *v)
 	if (sbp)
 		pin_value(r, a, v, sbp);
 	if (v->def)
-		place_node(r, a, v->def);               /* a node is also called as its results are */
+		place_node(r, a, v->def);               /* the names of its results name a node, too */
 }
 
 static void add_target(Resolve *r, Name name, Node *n, Value *v)

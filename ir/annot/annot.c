@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Arguments: "key:kind", in the order in which they may be given without keys; ! is required, * takes all without a key
- * from there on, a key of * is any key.  A kind is a row of kinds[], a choice of words a|b|c, or a family of this
- * table. */
+/* Arguments: "key:kind", in the order in which they may be given without keys.  "!" marks a required argument; "*"
+ * takes all further arguments without a key; a key of "*" is any key.  A kind is a row of kinds[], a choice of words
+ * a|b|c, or a family of this table. */
 typedef struct Row {
 	const char *family, *name, *args, *help;
 	int places;                     /* of the family "@" */
@@ -566,7 +566,7 @@ static int check_kind(const char *who, const Spec *spec, Arg *a)
 	return check_family(who, spec->key, spec->kind, a);
 }
 
-/* The argument of the row that a is: by key, by the word of a flag, or the next one; -1 after err_at. */
+/* The parameter of the row that argument a sets: by its key, by the word of a flag, or by position; -1 after err_at. */
 static int find_spec(const char *who, const Spec *spec, int nspec, const bool *used, const Arg *a)
 {
 	const char *list[MAXKEYS + 1];

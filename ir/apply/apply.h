@@ -33,9 +33,9 @@ int inline_composites(Graph *);                              /* all composites, 
 
 /* build.c: nodes from C. */
 Value *build_list(Graph *, Loc, const char *op, const char *attrs, int nout, Value **outs, int nin, Value *const *in);
-/* A node by name: build(g, loc, "ReduceSum", "keepdims=1", 1, NULL, 2, x, axes) returns out[0].  A macro, as others
- * whose operands may be calls: C does not define in which order the arguments of a function are evaluated, and gcc and
- * clang differ; a list is evaluated from the first element on. */
+/* A node by name: build(g, loc, "ReduceSum", "keepdims=1", 1, NULL, 2, x, axes) returns out[0].  It is a macro, because
+ * its operands may be calls that append nodes: C does not define the order in which the arguments of a function are
+ * evaluated, and gcc and clang differ; an initialiser list is evaluated from the first element on. */
 #define build(g, loc, op, attrs, nout, outs, nin, ...) \
 	build_list((g), (loc), (op), (attrs), (nout), (outs), (nin), (Value *[]){ __VA_ARGS__ })
 

@@ -13,7 +13,7 @@ static bool is_call(const Graph *g, const Node *n)
 	return false;
 }
 
-/* Operators that PyTorch calls by another name; upper and lower case do not matter. */
+/* Operators that PyTorch calls by another name; case is ignored. */
 static const struct { const char *torch, *onnx; } torch_names[] = {
 	{ "linear", "Gemm<transB = 1>, or MatMul and Add" }, { "addmm", "Gemm" }, { "bilinear", "Einsum" },
 	{ "mm", "MatMul" }, { "bmm", "MatMul" }, { "conv1d", "Conv" }, { "conv2d", "Conv" }, { "conv3d", "Conv" },
@@ -50,7 +50,7 @@ static const char *torch_name(Name op)
 	return NULL;
 }
 
-/* The operator whose name is nearest.  None after many errors: each is compared with every name of the table. */
+/* The operator whose name is nearest.  NULL after many errors, because each search compares every name of the table. */
 static const char *near_op(Name op)
 {
 	const char *names[512];

@@ -146,7 +146,7 @@ static bool concat_contents(const Node *n, Vec *r)
 	r->n = 0;
 	for (int i = 0; i < n->nin; i++) {
 		if (!vec_in(n, i, &x)) {
-			const Type *t = operand_type(n, i);  /* unknown numbers, of which the count is known */
+			const Type *t = operand_type(n, i);  /* the elements are unknown, but their number is known */
 			if (!t || t->ndim != 1 || !dim_known(t->dim[0]) || t->dim[0] > CONTENTS_MAX)
 				return false;
 			x.n = (int)t->dim[0];

@@ -1,6 +1,6 @@
 /* Control flow that is known at compile time: If with a constant condition, Loop with a constant count, Scan over
- * an axis of known length.  Each becomes the nodes that it would run; the others are refused, because a statically
- * scheduled program cannot run them. */
+ * an axis of known length.  Each is replaced by the nodes that it would run.  Other control flow is refused, because a
+ * statically scheduled program cannot run it. */
 #include "apply.h"
 
 #include <string.h>

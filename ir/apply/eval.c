@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 static Arena node_scratch;              /* of the node that is being evaluated */
-static int depth;                       /* definitions inside definitions */
-static bool all_wide; /* set during a wide evaluation, for what it folds */
+static int depth;                       /* of nested definitions */
+static bool all_wide; /* set during a wide evaluation, for constants that it folds */
 
 /* Elements to and from vectors. */
 #define CONVERT(T) \
@@ -526,8 +526,8 @@ static Tensor *copied(const Tensor *t, Arena *a)
 	return c;
 }
 
-/* A value of an enclosing graph, used by a body that was inlined from there: lend_value() has put its tensor into the
- * value. */
+/* Whether v belongs to an enclosing graph and is used by a body that was inlined from there; lend_value() has put its
+ * tensor into the value. */
 static bool foreign(const Graph *g, const Value *v)
 {
 	return v->graph != g;
@@ -575,7 +575,7 @@ static void done_with(const Graph *g, Value *v, Cell *cell)
 	c->t = NULL;
 }
 
-/* Inlining has evaluated the node already: its results are constants. */
+/* Whether inlining has evaluated the node already: its results are constants then. */
 static bool known(const Node *n)
 {
 	for (int i = 0; i < n->nout; i++)

@@ -384,7 +384,7 @@ static int through(Back *b, Node *n, int at, Value **dout, const Term *term)
 	int first = b->g->nnode, new = b->g->nvalue;
 	Term mine = { NULL, at, b->uses && !term ? use_of(n, at) : NULL };
 
-	for (int i = 0; i < n->nin && !f; i++)          /* a grad_fn fills in those that are set */
+	for (int i = 0; i < n->nin && !f; i++)          /* a grad_fn computes the entries that are set */
 		din[i] = wants(b, n, i) ? n->in[i] : NULL;
 	if ((f ? through_text(b, n, f, dout, din) : n->row->grad_fn(n, dout, din)) < 0)
 		return -1;

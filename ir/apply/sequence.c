@@ -12,7 +12,7 @@
 static const char *const names[] = { "SplitToSequence", "SequenceAt", "SequenceConstruct", "SequenceEmpty",
 	"SequenceInsert", "SequenceErase", "SequenceLength", "ConcatFromSequence", NULL };
 
-/* Copies of sequences, too: a Loop copies what it carries. */
+/* Identity of a sequence, too: a Loop copies the sequences that it carries. */
 bool sequence_is(const Node *n)
 {
 	if (!*n->domain && !strcmp(n->op, "Identity") && n->nin == 1 && n->in[0] && n->in[0]->item)
@@ -90,7 +90,7 @@ static int position(Node *n, int operand_at, int count, int otherwise, int *at)
 	return 0;
 }
 
-/* The sizes of the parts: as listed, or one size that repeats (the last part is what remains), or ones. */
+/* The sizes of the parts: as listed, or one size that repeats (the last part is the remainder), or ones. */
 static int sizes_of(Node *n, Dim length, int64_t **size, int *count)
 {
 	const Tensor *t = operand_const(n, 1);

@@ -11,7 +11,7 @@
 FILE *diag_out;
 const char *diag_pass;
 
-/* stderr is no constant in C. */
+/* stderr is not a constant expression in C. */
 __attribute__((constructor)) static void diag_start(void)
 {
 	diag_out = stderr;
@@ -126,7 +126,7 @@ static void say(Loc loc, const char *kind, const char *fmt, va_list ap)
 	arena_free(&tmp);
 }
 
-/* The calls of functions that lead there, the innermost first. */
+/* Prints the calls of functions that lead to loc, the innermost first. */
 static void say_calls(Loc loc)
 {
 	while (diag_out && loc.call) {

@@ -44,8 +44,8 @@ static int beneath(int dir, const char *path, bool links)
 	return (int)syscall(SYS_openat2, dir, path, &how, sizeof how);
 }
 
-/* Where the kernel has no openat2: one component after the other, none of them a link, and the opened one is the one
- * that was checked. */
+/* For kernels without openat2: opens one component after the other, refuses links, and compares the opened file with
+ * the one that was checked. */
 static int step_by_step(int dir, const char *path)
 {
 	int fd = dup(dir);

@@ -23,7 +23,7 @@ typedef struct Attr {
 	Name name;
 	AttrType type;
 	Name ref;                       /* "@outer": the value comes from the attribute of the function */
-	bool absent;                    /* of a Function: declared without a default; AT_UNDEFINED: without a type */
+	bool absent;                    /* in a Function: declared without default; AT_UNDEFINED: without type */
 	int n;                          /* length of a list */
 	union {
 		float f; int64_t i; Name s; Tensor *t; Graph *g; Type *tp;
@@ -41,14 +41,14 @@ struct Value {
 	int id;                         /* index in graph->value */
 	int defidx; Node *def;          /* the node that makes it, and which of its outputs; NULL: input, initialiser */
 	Type *type;                     /* NULL: nothing known */
-	Tensor *data;                   /* an initialiser, or what folding found; NULL when not constant */
+	Tensor *data;                   /* an initialiser, or the result of folding; NULL: not constant */
 	Annot *annot;
 	bool input, output;             /* of the graph */
 	bool init;                      /* an entry of graph->init */
 	bool declared;                  /* its type was written by the user (value_info): printed again */
 	bool param;                     /* a parameter or state, never a constant: by @init, params.c or train.c */
 	bool frozen;                    /* of these: no gradient reaches it, and nothing updates it */
-	bool wrong;                     /* its node had an error that was reported: errors that follow are not */
+	bool wrong;                     /* its node had an error that was reported: later ones are not */
 	Dim *elem; int nelem;           /* contents of a small integer tensor, symbols included; nelem -1: not known */
 	int nitem; Value **item;        /* a sequence of known length: what it holds (sequence.c) */
 	Value *into;                    /* lives in the storage of that older value (an update) */
@@ -144,7 +144,7 @@ struct Model {
 	Model **others; int nothers;    /* of the main model */
 	Model *whole, *of;              /* compiler/train/whole_batch.c: for all micro-batches at once; back */
 	Name batch; int64_t rows;       /* if it has `whole`: symbol of the batch axis, samples of a micro-batch */
-	int64_t microbatches;           /* the graph is that of one of so many; 0: of the whole batch */
+	int64_t microbatches;           /* the graph is one of this many micro-batches; 0: the whole batch */
 	struct Identity *identity;      /* identity.c; NULL: its values have none */
 };
 

@@ -1,11 +1,12 @@
-/* Identities: which value of one graph is which value of another that the same passes made from the same model.
+/* Identities: which value of one graph corresponds to which value of another, if the same passes made both graphs from
+ * one model.
  *
  * compiler/train/whole_batch.c compiles a model twice, for one micro-batch and for the whole batch, and compares the
- * two graphs.  Names do not say what belongs together: they are hints with numbers, and a user may have taken one.  Nor
- * does the order in which values are made, because a pass may do more in one graph than in the other.  Therefore each
- * value has an identity, and what makes the value says which:
+ * two graphs.  Names do not identify values: they are hints with numbers, and a user may have taken one.  Nor does the
+ * order in which values are made, because a pass may do more in one graph than in the other.  Therefore each value has
+ * an identity, which is derived from how it is made:
  *
- *   a value of the model              its place in the model (identity_start)
+ *   a value of the model              its position in the model (identity_start)
  *   a copy of a value of a body       the call, and that value of the body (identity_copy)
  *   a result of a new node            the node that is rewritten, and its number among the results that this rewrite
  *                                     makes (identity_node)
@@ -20,7 +21,7 @@
  * two graphs differ, none of their values is found.  The branch that an If takes is kept, too (identity_control): the
  * result of the If has one identity, whichever branch computes it.
  *
- * An identity is a hash of 64 bits.  Two values of a graph with the same one are our mistake.  Models that are not
+ * An identity is a hash of 64 bits.  Two values of a graph with the same identity are a bug.  Models that are not
  * compared (Model.identity is NULL) have none. */
 #include "identity.h"
 
@@ -63,7 +64,7 @@ static struct Identity *tracked(const Graph *g)
 	return t && !t->closed ? t : NULL;
 }
 
-/* op: a hash of what makes v, of the values that are made from the same. */
+/* op: a hash of the operator that makes v, among the values that are made from the same source. */
 static Known *give(struct Identity *t, Value *v, uint64_t from, uint64_t op)
 {
 	Known *k = arena_new(t->arena, Known), *old;

@@ -1,5 +1,5 @@
-/* Which value is which, in two graphs that the same passes made from one model (identity.c).  Passes that make values
- * before train say what each of them is; without Model.identity these calls do nothing. */
+/* Corresponding values of two graphs that the same passes made from one model (identity.c).  Passes before train that
+ * make values declare the identity of each; without Model.identity these calls do nothing. */
 #ifndef SBPCC_IDENTITY_H
 #define SBPCC_IDENTITY_H
 
@@ -8,8 +8,8 @@
 void identity_start(Model *);                   /* for the values that it has and those that will be made */
 void identity_close(Model *);                   /* values that are made from now on have none */
 
-/* New values belong to this rewrite of a node, or to what is made from a value, until identity_leave, which takes the
- * number that these give back. */
+/* Until identity_leave, new values belong to this rewrite of a node, or to the values that are made from this value.
+ * identity_leave takes the number that these functions return. */
 uint64_t identity_enter(const Node *, const char *what);
 uint64_t identity_enter_value(const Value *, const char *what, int kind);
 void     identity_leave(const Graph *, uint64_t);

@@ -1,11 +1,11 @@
 /* .onnx files: protobuf -> Model, without a protobuf library.
  *
- * The file is mapped and walked once or twice per message; names are interned, everything else that is large stays
- * where it is: a Tensor points into the map.  Here are the model itself and what all messages have (metadata,
- * operator sets); types, tensors, attributes, graphs have files of their own.
+ * The file is mapped and walked once or twice per message.  Names are interned; everything else that is large stays in
+ * the mapped file: a Tensor points into it.  This file reads the model itself and what all messages have (metadata,
+ * operator sets); types, tensors, attributes and graphs have files of their own.
  *
- * What is refused here cannot be represented: malformed bytes, sizes that contradict each other, unknown element
- * types.  What a graph must fulfil besides is checked in verify.c, for text and protobuf alike. */
+ * The reader refuses what cannot be represented: malformed bytes, sizes that contradict each other, unknown element
+ * types.  verify.c checks all other rules of a graph, for text and protobuf alike. */
 #include "onnx.h"
 
 #include <stdlib.h>
@@ -134,7 +134,7 @@ static void restore_header(Model *m, const char *text)
 
 	int64_t version = strtol(text, &end, 10);
 	if (version && (version < IR_MIN || version > IR_MAX))
-		return;                         /* not what was written */
+		return;                         /* the entry is not one that we wrote */
 	m->ir_version = version;
 	m->has_ir_version = m->ir_version != 0;
 	if (*end == ' ' && end[1] == '0')

@@ -1,12 +1,12 @@
-/* ONNX's own multi-device messages (IR version 11) and our annotations, each from the other.
+/* Conversion between ONNX's own multi-device messages (IR version 11) and our annotations.
  *
  * Writing mirrors what the messages can express, for other tools: a mesh becomes a DeviceConfigurationProto, S and B of
  * an operand or result a ShardingSpecProto, the stage pipeline_stage.  P has no message: it is written as B, which only
  * means that such a tool reduces earlier.  Our annotations are written as well and take precedence: messages named
  * sbpcc.* are not read again.
  *
- * Reading is for files of others.  A spec lists shards and devices, not a mesh, so the mesh is found: of all shapes for
- * the set of devices, the first under which every spec is one S or B per mesh axis. */
+ * Reading is for files of other tools.  A spec lists shards and devices, not a mesh, so the mesh is inferred: of all
+ * shapes for the set of devices, the first under which every spec is one S or B per mesh axis. */
 #include "onnx.h"
 
 #include <ctype.h>
@@ -86,7 +86,8 @@ static bool splits(const Grid *g, const Arg *sbp, int n, int *split)
 	return true;
 }
 
-/* Device of a shard: coordinates on the axes of one kind (splitting a tensor axis, or none) from a running number. */
+/* The device of a shard: coordinates on the axes of one kind (splitting a tensor axis, or none) from a running number.
+ * */
 static int64_t device_of(const Grid *g, const int *split, int64_t shard, const int *axes, int naxes, int64_t copy)
 {
 	int64_t at = g->first;

@@ -107,7 +107,7 @@ static void decode(OnnxReader *r, Tensor *t, const WireMsg *msg, uint32_t num, i
 	}
 }
 
-/* What the fields of a tensor hold: one walk, nothing allocated but the dimensions. */
+/* The fields of a tensor: found in one walk that allocates nothing but the dimensions. */
 typedef struct Found {
 	uint32_t used;                  /* data fields that are not empty, as bits */
 	int64_t entries;

@@ -1,11 +1,10 @@
 /* Attention, rotary position embedding and the gate of SwiGLU: composites, built into core operators here
  * (SwiGLU in nn.ir).
  *
- * Attention keeps two kinds of mask apart: numbers that are added, and places that are not allowed (bool
- * masks, the causal triangle, windows, padding of the keys).  The latter select -inf after everything else,
- * and a row in which nothing is allowed gives zeros: no 0 * inf anywhere, forward or backward.  For the
- * gradient each row keeps the logarithm of the sum of exponentials (+inf where nothing is allowed), from
- * which AttentionGrad computes the probabilities again.
+ * Attention has two kinds of mask: numbers that are added, and positions that are not allowed (bool masks, the causal
+ * triangle, windows, padding of the keys).  The latter select -inf after everything else, and a row in which nothing is
+ * allowed gives zeros: 0 * inf never occurs, forward or backward.  For the gradient each row keeps the logarithm of the
+ * sum of exponentials (+inf where nothing is allowed), from which AttentionGrad computes the probabilities again.
  */
 #include <math.h>
 #include <string.h>
@@ -201,8 +200,8 @@ static Value *count(Node *n, Value *size, bool column)
 	return column ? make2(n, "Unsqueeze", r, expand_ints(n, (int64_t[]){ 1 }, 1)) : r;
 }
 
-/* Places that the causal triangle, the window and the padding of the keys allow: [Sq, Sk], or [B, 1, Sq,
- * Sk]; *all is set when there is nothing to forbid. */
+/* The positions that the causal triangle, the window and the padding of the keys allow: [Sq, Sk], or [B, 1, Sq, Sk];
+ * *all is set if all are allowed. */
 static Value *allowed(Node *n, Value *q, Value *k, bool *all)
 {
 	bool causal = attr_int(n, "is_causal") != 0;
@@ -261,10 +260,10 @@ typedef struct Scores {
 	Value *raw, *capped, *biased, *prob;
 } Scores;
 
-/* softcap and masks.  Before opset 25 the order changed in place between releases of ONNX: first the
- * mask was added, then the cap applied, and mode 2 meant the capped scores, mode 1 the biased ones; now
- * mode 1 is capped and mode 2 biased.  Of what the two releases disagree on, the older reading is taken
- * where only it makes sense: mode 2 with a cap, mode 1 without. */
+/* Applies softcap and masks.  Before opset 25 releases of ONNX disagree on the order.  First, the mask was added and
+ * then the cap applied, and mode 2 meant the capped scores, mode 1 the biased ones; now mode 1 is capped and mode 2
+ * biased.  Where they disagree, the older reading is taken where only that one makes sense: mode 2 with a cap, mode 1
+ * without. */
 static int bias(Node *n, Value *q, Value *k, Scores *s, bool *may_be_empty)
 {
 	double cap = attr_float(n, "softcap");
@@ -479,7 +478,8 @@ static int expand_attention_grad(Node *n)
 	return dq && dk && dv && !give(n, Q, dq, h.flat) && !give(n, K, dk, h.flat) && !give(n, V, dv, h.flat) ? 0 : -1;
 }
 
-/* Plain attention in one type: no cache, no lengths, no other result, no gradient of a mask. */
+/* Whether the kernel and its own gradient apply: plain attention in one type, without cache, lengths, other results or
+ * a gradient of the mask. */
 static bool own_attention(const Node *n, const bool *wants)
 {
 	for (int i = 1; i < n->nout; i++)
@@ -499,7 +499,7 @@ static bool own_attention(const Node *n, const bool *wants)
 
 /* ---- rotary embedding ---- */
 
-/* A rotation by the negative angle, unless the angles are trained. */
+/* Whether its own gradient applies, a rotation by the negative angle: not if the angles are trained. */
 static bool own_rotary(const Node *n, const bool *wants)
 {
 	(void)n;
@@ -619,8 +619,8 @@ static int shape_swiglu(Node *n)
 
 /* ---- factors and cost ---- */
 
-/* Heads along an axis: key heads, sharers of each for queries, and with three axes the width, which is never
- * split. */
+/* The factors of an axis of heads: key heads, the query heads that share each, and with three axes the width, which is
+ * never split. */
 static void head_axis(FactorRule *r, bool out, int i, int axis, int head, int sharer, Dim sharers, Dim width)
 {
 	SubFactor part[3] = { { head, 0 } };
@@ -659,7 +659,7 @@ static void heads_at(const Node *n, FactorRule *r, bool out, int i, int head, in
 		head_axis(r, out, i, flat ? 2 : 1, head, sharer, sharers, width);
 }
 
-/* Batch; key heads, and queries that share one; the places of queries. */
+/* Factors: batch; key heads, and the query heads that share one; the positions of queries. */
 static int factor_attention(Node *n, FactorRule *r)
 {
 	Heads h;
@@ -759,15 +759,15 @@ static int factor_rotary(Node *n, FactorRule *r)
 	}
 	for (int i = 1; i < n->nin; i++)
 		if (r->in[i] &&
-			(i == 3 || operand_ndim(n, i) == 3)) { /* caches by place, or the places themselves */
+			(i == 3 || operand_ndim(n, i) == 3)) { /* caches by position, or the positions themselves */
 			r->in[i][0] = batch;
 			r->in[i][1] = place;
 		}
 	return 0;
 }
 
-/* Two products of [Sq, D] by [D, Sk] per head; half of them under a causal mask.  Per score: the maximum, exp of
- * the difference, its sum and its share. */
+/* Two products of [Sq, D] by [D, Sk] per head; half of them under a causal mask.  Each score costs the maximum, exp of
+ * the difference, its sum and the division. */
 static Cost cost_attention(const Node *n)
 {
 	enum { SOFTMAX = 16 };
@@ -806,7 +806,7 @@ static Cost cost_attention_grad(const Node *n)
 
 /* clang-format off */
 const Op ops_attention[] = {
-	/* In float: operands were rounded by products, and the result will be; everything inside is float. */
+	/* In float: products have rounded the operands and will round the result; everything inside is float. */
 	{ .name = "Attention", .since = 25, .precision = PRECISION_FLOAT,
 	  .sig = "q:F k:F v:F1 attn_mask:T? past_key:F? past_value:F1? nonpad_kv_seqlen:int64?" ATTENTION_OUT,
 	  .attrs = ATTENTION_ATTRS " left_window_size:int=-1 right_window_size:int=-1", ATTENTION_ROW,

@@ -198,7 +198,7 @@ static int shape_gradw(Node *n)
 	return 0;
 }
 
-/* How pack finds patches: elements of a plane per channel, addressed by pixel and by place in the window. */
+/* How pack finds patches: elements of a plane per channel, addressed by pixel and by position in the window. */
 typedef struct Patch {
 	const Window *w;
 	bool back;       /* pixels are of x and elements of g: the transposed walk */
@@ -215,7 +215,7 @@ static void unravel(int nd, const int64_t *size, int64_t i, int64_t *at)
 	}
 }
 
-/* The element that place kc of the window reads for the pixel `at`; -1 in the padding. */
+/* The element that position kc of the window reads for the pixel `at`; -1 in the padding. */
 static int64_t patch_offset(const Patch *p, const int64_t *at, const int64_t *kc)
 {
 	const Window *w = p->w;
@@ -239,7 +239,7 @@ static int64_t patch_offset(const Patch *p, const int64_t *at, const int64_t *kc
 	return off;
 }
 
-/* Outer index: pixel; inner index: channel and place in the window. */
+/* Outer index: pixel; inner index: channel and position in the window. */
 static void pack_pixels(const Mat *m, int64_t o0, int64_t no, int64_t k0, int64_t nk, int width, double *to)
 {
 	const Patch *p = m->ctx;
@@ -265,7 +265,7 @@ static void pack_pixels(const Mat *m, int64_t o0, int64_t no, int64_t k0, int64_
 	}
 }
 
-/* Outer index: channel and place in the window; inner index: pixel. */
+/* Outer index: channel and position in the window; inner index: pixel. */
 static void pack_places(const Mat *m, int64_t o0, int64_t no, int64_t k0, int64_t nk, int width, double *to)
 {
 	const Patch *p = m->ctx;
@@ -420,7 +420,7 @@ static void conv_factors(Node *n, FactorRule *r, At x, At w, At g, bool bias)
 		channels(r, (At){ false, 2 }, 0, group, o);
 }
 
-/* Groups are the channels of x over those that one filter sees. */
+/* The number of groups: the channels of x divided by those that one filter sees. */
 static void fit_conv(Node *shard, const Node *logical)
 {
 	bool gradx = !strcmp(shard->op, "ConvGradX"), gradw = !strcmp(shard->op, "ConvGradW");

@@ -1,4 +1,4 @@
-/* What rows cost: flops and bytes. */
+/* The cost of rows: flops and bytes. */
 #include "ops.h"
 
 static double elements(const Value *v)
@@ -26,7 +26,7 @@ Cost cost_bytes(const Node *n)
 	return c;
 }
 
-/* Of 8 operations and more: functions. */
+/* Rows of 8 operations and more are functions such as exp: their flops count as `others`. */
 Cost cost_pointwise(const Node *n)
 {
 	Cost c = cost_bytes(n);

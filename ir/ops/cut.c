@@ -230,7 +230,7 @@ static int eval_split(Node *n, Tensor **in, Tensor **out)
 	return 0;
 }
 
-/* One node joins them all: where its pieces are equal it can be split inside of each, which nested joins cannot. */
+/* One node joins all terms: if its pieces are equal, it can be split inside each piece; nested Concats cannot. */
 static int grad_split(Node *n, Value **dout, Value **din)
 {
 	Graph *g = n->graph;

@@ -20,7 +20,7 @@ typedef struct Roi {
 	int64_t samples; /* per bin and axis; 0: as many as the bin has pixels */
 	Tap *tap;
 	int64_t ntap, cap;
-	int64_t count; /* what the mean is divided by */
+	int64_t count; /* the divisor of the mean */
 } Roi;
 
 static void add_tap(Roi *r, int64_t pixel, double weight)
@@ -277,7 +277,7 @@ static Side side(const Boxes *s, const double *b, int axis)
 	return (Side){ fmin(b[axis], b[axis + 2]), fmax(b[axis], b[axis + 2]) };
 }
 
-/* How much of the union of two boxes is in both. */
+/* Intersection over union of two boxes. */
 static double overlap(const Boxes *s, const double *a, const double *b)
 {
 	double both = 1, one = 1, two = 1;
@@ -300,7 +300,7 @@ static int by_score(const void *a, const void *b, void *arg)
 	return score[x] != score[y] ? (score[x] < score[y]) - (score[x] > score[y]) : (x > y) - (x < y);
 }
 
-/* The boxes of one batch and class that stay, best first; their number. */
+/* Selects the boxes of one batch and class, best first; returns their number. */
 static int64_t keep(const Boxes *s, int64_t batch, int64_t class, int64_t *order, int64_t *kept)
 {
 	const double *score = s->score + (batch * s->classes + class) * s->n,
@@ -331,7 +331,7 @@ static double *doubles(const Tensor *t, Arena *a)
 	return v;
 }
 
-/* Fills out (NULL: only counts); the number of rows. */
+/* Fills out (NULL: only counts); returns the number of rows. */
 static int64_t suppress(Node *n, const Tensor *const *in, Tensor *out)
 {
 	Arena a = { 0 };
@@ -408,7 +408,7 @@ static Cost cost_roi(const Node *n)
 }
 
 /* clang-format off */
-/* Regions are a choice, made elsewhere: no gradient flows into them. */
+/* Regions are chosen elsewhere: they have no gradient. */
 #define ALIGN(MODE) \
 	"coordinate_transformation_mode:string=\"" MODE "\" mode:string=\"avg\" output_height:int=1 " \
 	"output_width:int=1 sampling_ratio:int=0 spatial_scale:float=1"

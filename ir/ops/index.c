@@ -59,7 +59,7 @@ static int64_t *checked_indices(Node *n, int operand, const Tensor *t, int64_t l
 	return v;
 }
 
-/* In a shard of the axis: -1 for indices outside of it. */
+/* Indices relative to a shard of the axis: -1 outside of it. */
 static int64_t *part_indices(Node *n, int operand, const Tensor *t, int64_t len)
 {
 	int64_t among, from = attr_origin(n, len, &among), *v = checked_indices(n, operand, t, among);
@@ -152,7 +152,7 @@ static int eval_gather_grad(Node *n, Tensor **in, Tensor **out)
 	return 0;
 }
 
-/* Where the indices are split each rank has one term of the sum: the result lacks those factors. */
+/* If the indices are split, each rank has one term of the sum: the result lacks those factors. */
 static int factor_gather_grad(Node *n, FactorRule *r)
 {
 	int axis, ri = operand_ndim(n, 2), rx = operand_ndim(n, 1);
@@ -169,7 +169,7 @@ static int factor_gather_grad(Node *n, FactorRule *r)
 	return 0;
 }
 
-/* GatherElements and ScatterElements: every axis but the indexed one, where all operands are as long. */
+/* GatherElements and ScatterElements: every axis but the indexed one, if all operands have the same length there. */
 static int factor_elements(Node *n, FactorRule *r)
 {
 	const Type *x = operand_type(n, 0), *i = operand_type(n, 1);
@@ -228,7 +228,7 @@ static int shape_gather_elements(Node *n)
 	return 0;
 }
 
-/* For each element of the indices, the element of x that it means. */
+/* For each element of the indices, the element of x that it selects. */
 static int64_t *element_map(Node *n, const Tensor *x, const Tensor *index, int operand)
 {
 	int axis;
@@ -327,7 +327,7 @@ static int eval_scatter_elements(Node *n, Tensor **in, Tensor **out)
 	return 0;
 }
 
-/* GatherND and ScatterND: the last axis of the indices names a place. */
+/* GatherND and ScatterND: the last axis of the indices is a tuple that selects a position. */
 typedef struct Nd { int batch, depth, ndim_index, ndim_x; } Nd;
 
 /* 0 known, 1 not known yet, -1 wrong. */
@@ -376,7 +376,7 @@ static int shape_gather_nd(Node *n)
 	return 0;
 }
 
-/* Where each tuple of the indices points in x; *run is how many elements it takes there. */
+/* The position in x that each tuple of the indices selects; *run is the number of elements there. */
 static int64_t *nd_map(
 	Node *n, const Tensor *x, const Tensor *index, int operand, int batch, int64_t *many, int64_t *run)
 {
@@ -475,7 +475,8 @@ static int eval_scatter_nd(Node *n, Tensor **in, Tensor **out)
 	return 0;
 }
 
-/* Axes of places are shared with the result, as are the axes that places do not name.  Batch axes are shared by all. */
+/* The axes of tuples are shared with the result, as are the axes that tuples do not index.  Batch axes are shared by
+ * all operands. */
 static int factor_nd(Node *n, FactorRule *r, int at_x, int at_idx, int *taken)
 {
 	Nd d;
@@ -496,7 +497,7 @@ static int factor_gather_nd(Node *n, FactorRule *r)
 	return factor_nd(n, r, 0, 1, r->out[0]);
 }
 
-/* Axes of places that are no batch axes are missing in the result: it is their sum. */
+/* The result lacks the axes of tuples that are not batch axes: it is a sum over them. */
 static int factor_gather_nd_grad(Node *n, FactorRule *r)
 {
 	if (factor_nd(n, r, 1, 2, r->in[0]) != 0)
@@ -536,7 +537,7 @@ static int shape_one_hot(Node *n)
 	return 0;
 }
 
-/* The axes that indices do not name. */
+/* Only the axes that tuples do not index. */
 static int factor_scatter_nd(Node *n, FactorRule *r)
 {
 	Nd d;
@@ -732,7 +733,7 @@ static int eval_arg(Node *n, Tensor **in, Tensor **out)
 	return 0;
 }
 
-/* NonZero and Compress: how many there are is found from constants. */
+/* NonZero and Compress: their result has a data-dependent size, so the operand must be constant. */
 static bool nonzero(const Tensor *t, int64_t i)
 {
 	return dtype_is_float(t->dtype) ? tensor_get(t, i) != 0 : tensor_int(t, i) != 0;
@@ -819,9 +820,10 @@ static int eval_compress(Node *n, Tensor **in, Tensor **out)
 	return 0;
 }
 
-/* Scatters share their gradients; PICK takes elements of a tensor like data to the places of the updates, PUT and ADD
- * place the updates.  With mul, a place may be hit several times and by zeros: the product of the others is the product
- * of the factors that are not zero, where no other is zero.  With min and max the gradient is shared among equals. */
+/* The gradients of all scatters.  PICK reads elements of a tensor like data at the positions of the updates; PUT and
+ * ADD write the updates.  With mul, several updates, and zeros, may hit a position: the product of the others is the
+ * product of the factors that are not zero, if no other is zero.  With min and max the gradient is shared among equals.
+ * */
 #define SCATTER_GRAD(PICK, PUT, ADD, MUL) \
 	"g = " PICK "(dy, indices);" \
 	"dx = " PUT "(dy, indices, ZerosLike(updates)) @when(\"reduction == \\\"none\\\"\");" \

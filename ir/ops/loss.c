@@ -75,7 +75,7 @@ static int factor_xent(Node *n, FactorRule *r)
 	return 0;
 }
 
-/* In a shard of the classes, labels of other classes pick nothing. */
+/* In a shard of the classes, labels of other classes select nothing. */
 static int factor_nll(Node *n, FactorRule *r)
 {
 	if (factor_loss(n, r))
@@ -115,7 +115,7 @@ static int factor_xent_grad(Node *n, FactorRule *r)
 	return 0;
 }
 
-/* The cost of an exponential of each score, and of what is around it. */
+/* The cost of an exponential of each score and the operations around it. */
 static Cost cost_xent(const Node *n)
 {
 	Cost c = cost_bytes(n);
@@ -124,7 +124,7 @@ static Cost cost_xent(const Node *n)
 	return c;
 }
 
-/* top and the result are one long where x has the classes. */
+/* The axis of classes of x has length 1 in top and in the result. */
 static int shape_sum_exp(Node *n)
 {
 	Type *x = operand_type(n, 0);
@@ -152,7 +152,7 @@ static int factor_sum_exp(Node *n, FactorRule *r)
 	return 0;
 }
 
-/* own and label as scores without their classes; a count for each. */
+/* own and label have the shape of the scores without their classes; the result is a count for each. */
 static int shape_ahead(Node *n)
 {
 	Type *x = operand_type(n, 0), *own = operand_type(n, 1), *t = operand_type(n, 2);
@@ -186,7 +186,7 @@ static int factor_ahead(Node *n, FactorRule *r)
 	return 0;
 }
 
-/* Not where log_prob is used or the weights need a gradient. */
+/* Whether its own gradient applies: not if log_prob is used or the weights need a gradient. */
 static bool own_xent(const Node *n, const bool *wants)
 {
 	return (n->nout < 2 || !n->out[1]) && !wants[2];
@@ -217,8 +217,8 @@ const Op ops_loss[] = {
 	{ .name = "SumExp", .domain = "sbpcc", .since = 1, .sig = "x:F top:F -> y:F", .attrs = "axis:int=1",
 	  .shape = shape_sum_exp, .kernel = "sum_exp", .composite = true, .factor_fn = factor_sum_exp,
 	  .cost = cost_reduce, .test = "x:[3,5] top:[3,1] | x:[2,3,4] top:[2,3,1] =axis:2" },
-	/* How many classes come before the label: those of a higher score than its own, and of the same score those
-	 * of a lower number. */
+	/* The number of classes that rank before the label: those with a higher score, or the same score and a lower
+	 * number. */
 	{ .name = "Ahead", .domain = "sbpcc", .since = 1, .sig = "x:F own:F labels:I -> y:F",
 	  .shape = shape_ahead, .kernel = "ahead", .composite = true, .factor_fn = factor_ahead, .origin = "x 1",
 	  .nograd = true, .cost = cost_reduce,

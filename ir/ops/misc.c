@@ -91,7 +91,7 @@ static int read_image(Node *n, Image *m)
 	return 0;
 }
 
-/* The position of cell c of window w in the image: m->points when in the padding. */
+/* The position of cell c of window w in the image; m->points: in the padding. */
 static int64_t place(const Image *m, int64_t c, int64_t w)
 {
 	int64_t at = 0, scale = 1;

@@ -49,7 +49,7 @@ static bool next_axis(Side *s)
 	return s->axis < s->t->ndim && s->rest != 0;
 }
 
-/* The axis is the product of what was found; the rest of it is never split. */
+/* Ends an axis: it is the product of the sub-factors found; the rest of it is never split. */
 static void end_axis(FactorRule *r, Side *s, bool all)
 {
 	if (!all && s->nsub && s->nsub < NDIM_MAX)
@@ -60,16 +60,16 @@ static void end_axis(FactorRule *r, Side *s, bool all)
 		factor_product(r, s->out, 0, s->axis, s->nsub, s->sub);
 }
 
-/* Whether a is b times q, which is more than one. */
+/* Whether a is a multiple of b, other than b itself; *q is the quotient. */
 static bool times(Dim a, Dim b, Dim *q)
 {
 	*q = dim_div(a, b);
 	return *q > 1 || dim_symbolic(*q);
 }
 
-/* Elements keep their order, so the axes of both sides, read as one list each, are the same number.  From the left: an
- * axis of 12 that meets one of 3 is 3 x 4; where lengths do not divide (3 x 4 against 2 x 6) the rest is unrelated, but
- * for equal axes at the right. */
+/* Elements keep their order, so the axes of both sides are two factorisations of the same number.  They are matched
+ * from the left: an axis of 12 that meets one of 3 is 3 x 4.  Where lengths do not divide (3 x 4 against 2 x 6), the
+ * remaining axes are unrelated, except equal axes at the right. */
 static int factor_reshape(Node *n, FactorRule *r)
 {
 	const Type *x = operand_type(n, 0), *y = n->out[0] ? n->out[0]->type : NULL;
@@ -107,7 +107,7 @@ static int factor_reshape(Node *n, FactorRule *r)
 	return 0;
 }
 
-/* Without axes, those of length one of the logical value are meant, not of the shard. */
+/* Without axes, Squeeze removes the axes of length 1 of the logical value, not those of the shard. */
 static void fit_squeeze(Node *shard, const Node *logical)
 {
 	const Type *x = logical->in[0]->type;
@@ -513,9 +513,7 @@ static int shape_unsqueeze(Node *n)
 	return 0;
 }
 
-/* Axes that stay, in order.  Without given axes a shard of length 1 would lose its axis too: then no axis is split. */
-
-/* Axes that stay, in order.  An axis of one sample is the batch, too, which lengths alone do not show. */
+/* Kept axes, in order.  An axis of one sample may also be the batch, which lengths alone do not show. */
 static int factor_squeeze(Node *n, FactorRule *r)
 {
 	const Type *x = operand_type(n, 0), *y = n->out[0] ? n->out[0]->type : NULL;
@@ -654,7 +652,7 @@ static int eval_cumsum(Node *n, Tensor **in, Tensor **out)
 	return 0;
 }
 
-/* Each sequence for itself. */
+/* Sequences are independent of each other. */
 static int factor_reverse(Node *n, FactorRule *r)
 {
 	bool whole[NDIM_MAX] = { false };

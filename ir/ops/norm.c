@@ -51,7 +51,7 @@ static int64_t micro_batches(const Node *n)
 	return m ? m : 1;
 }
 
-/* @local_stats: of how many parts of the batch each has its own statistics; in micro-batches, of how many parts of one
+/* @local_stats: the number of parts of the batch that have statistics of their own; in micro-batches, of one
  * micro-batch. */
 static int64_t stat_parts(const Node *n)
 {
@@ -355,8 +355,8 @@ static int expand_instancenorm(Node *n)
 	                                                                                               : -1;
 }
 
-/* Axes of [N, groups, C / groups, ...]: those behind the channels stay, so that a part of them stays one; where sizes
- * are not known, they are one axis with the channels of a group. */
+/* The number of axes of [N, groups, C / groups, ...].  The axes behind the channels stay axes of their own, so that
+ * they can be split; if sizes are not known, they are one axis together with the channels of a group. */
 static int grouped_ndim(const Type *t)
 {
 	for (int a = 1; a < t->ndim; a++)
@@ -510,7 +510,7 @@ static int expand_norm_grad(Node *n)
 	return d && cast(n, operand_result(n, 0), d, operand_dtype(n, X)) ? 0 : -1;
 }
 
-/* A sum to the shape of the scale. */
+/* Sums v to the shape of the scale. */
 static int sum_to_scale(Node *n, int i, Value *v)
 {
 	if (!wanted(n, i))
@@ -539,7 +539,7 @@ static int expand_norm_grad_w(Node *n)
 	return h && dy && !sum_to_scale(n, 0, make2(n, "Mul", dy, h)) && !sum_to_scale(n, 1, dy) ? 0 : -1;
 }
 
-/* Channels of a value along an axis: so many groups of so many each. */
+/* The axis of channels of a value: factors `group` x `each`. */
 static void grouped_axis(FactorRule *r, bool out, int i, int axis, int group, int each)
 {
 	if (r->len[each] > 1)
@@ -548,7 +548,7 @@ static void grouped_axis(FactorRule *r, bool out, int i, int axis, int group, in
 		(out ? r->out : r->in)[i][axis] = group;
 }
 
-/* An axis of dy and x, and of dx or where the rows of the scale have it. */
+/* A factor for axis a of dy and x, and of dx if that is the result.  reduced: dx takes statistics over the axis. */
 static int grad_axis(Node *n, FactorRule *r, int a, bool reduced)
 {
 	bool w = !strcmp(n->op + strlen(n->op) - 1, "W");
@@ -560,8 +560,8 @@ static int grad_axis(Node *n, FactorRule *r, int a, bool reduced)
 	return f;
 }
 
-/* Layer norms: the axes before the statistics', and these by the definition.  What the gradient of the scale lacks it
- * is summed over. */
+/* Layer norms: the axes before those of the statistics are factors, the others by the definition.  The gradient of the
+ * scale is summed over factors that it lacks. */
 static int factor_layer_grad(Node *n, FactorRule *r)
 {
 	bool w = !strcmp(n->op + strlen(n->op) - 1, "W");
@@ -644,8 +644,9 @@ static bool own_norm(const Node *n, const bool *wants)
 	return only_first(n);
 }
 
-/* Running statistics instead of those of the batch.  Those that are initialisers are kept by training, which updates
- * them whether or not the node names its results for that; others are kept by the nodes that read those results. */
+/* Outside of training: running statistics instead of those of the batch.  Training updates statistics that are
+ * initialisers, whether or not the node names its results for that; others are updated by the nodes that read those
+ * results. */
 static int infer_batchnorm(Node *n)
 {
 	Attr *mode = node_attr(n, "training_mode");
@@ -791,8 +792,8 @@ static int expand_dropout(Node *n)
 
 /* ---- factors ---- */
 
-/* Axes of x that are not `whole` are shared with the first result, and with the statistics where they keep their
- * size. */
+/* A factor for each axis of x that is not `whole`, shared with the first result, and with the statistics where these
+ * have the axis. */
 static int factors_but(Node *n, FactorRule *r, const bool *whole)
 {
 	Type *x = operand_type(n, 0);
@@ -812,7 +813,7 @@ static int factors_but(Node *n, FactorRule *r, const bool *whole)
 	return 0;
 }
 
-/* An axis over which the node reduces: of the first operand, those that have it, and the first result. */
+/* A factor for an axis over which the node reduces: of the operands that have it, and of the first result. */
 static void reduced_axis(Node *n, FactorRule *r, int axis)
 {
 	Type *x = operand_type(n, 0);
@@ -855,7 +856,7 @@ static int factor_layernorm(Node *n, FactorRule *r)
 	return 0;
 }
 
-/* Channels with their vectors, of a group norm as so many groups; the batch and the rest, by the definition where
+/* Factors: channels, with their vectors (in a group norm, groups); the batch and the other axes, by the definition if
  * statistics are taken over them. */
 static int factor_channels(Node *n, FactorRule *r)
 {

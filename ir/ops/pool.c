@@ -8,12 +8,12 @@
 
 #include "ops.h"
 
-/* One window: the elements of a plane that it sees, and how many places it has inside the padded plane. */
+/* One window: the elements of a plane that it sees, and its number of positions inside the padded plane. */
 typedef struct Seen {
 	int64_t *off, n, padded;
 } Seen;
 
-/* How many of the k places at, at + dil, ... are before end. */
+/* The number of the k positions at, at + dil, ... that are before end. */
 static int64_t places_before(int64_t at, int64_t dil, int64_t k, int64_t end)
 {
 	int64_t count = at >= end ? 0 : (end - 1 - at) / dil + 1;
@@ -167,7 +167,7 @@ static int eval_maxpool_grad(Node *n, Tensor **in, Tensor **out)
 	return 0;
 }
 
-/* What a window's sum is multiplied by. */
+/* The factor of the sum of a window. */
 static double window_weight(const Node *n, const Seen *s, bool mean)
 {
 	int64_t count = mean ? attr_int(n, "count_include_pad") ? s->padded : s->n : 1;
@@ -245,7 +245,7 @@ static int shape_maxpool(Node *n)
 	return 0;
 }
 
-/* g is as large as a pool of x gives. */
+/* g must have the shape of a pool of x. */
 static int check_pooled(Node *n, const Type *x, const Type *g)
 {
 	int len;
@@ -340,7 +340,7 @@ static int factor_windows(Node *n, FactorRule *r)
 	return 0;
 }
 
-/* x, which MaxPool's reads, is the second operand; the others read its size only. */
+/* The operand x of a gradient: MaxPool's gradient reads it (operand 1); the others read its size only. */
 static At seen_by_grad(const Node *n)
 {
 	return (At){ false, operand_ndim(n, 1) == operand_ndim(n, 0) ? 1 : -1 };
@@ -370,7 +370,7 @@ static void place_pool_grad(Node *shard, const Node *logical, const int64_t *con
 		window_place_within(shard, &w, (At){ true, 0 }, (At){ false, 0 }, seen_by_grad(logical), at);
 }
 
-/* One operation per place of each window. */
+/* One operation per position of each window. */
 static Cost cost_pool(const Node *n)
 {
 	Cost c = cost_bytes(n);

@@ -2,8 +2,8 @@
  * a key for the node and the index of the element in the logical tensor: never on ranks, splits or the order of
  * evaluation.  ONNX's random operators and Dropout are made of it.
  *
- * A micro-batch holds a part of the logical tensor: `times` parts along `axis`, of which operand micro gives the
- * number.
+ * A micro-batch holds a part of the logical tensor: there are `times` parts along `axis`, and operand `micro` is the
+ * number of the part.
  *
  * The generator is Philox 4x32 with 10 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011):
  * counter (index / 4, step), key (seed, key of the node); element index % 4 of its four words. */
@@ -28,7 +28,7 @@ static void philox(uint32_t c[4], uint32_t k0, uint32_t k1)
 	}
 }
 
-/* Both halves of a 64-bit number in one word. */
+/* Folds both halves of a 64-bit number into one word. */
 static uint32_t mix(uint64_t v)
 {
 	v = (v ^ (v >> 33)) * 0xFF51AFD7ED558CCD;
@@ -54,8 +54,8 @@ uint64_t random_key(const char *name)
 	return h;
 }
 
-/* What distinguishes random nodes: the name of the first result, which no other node has; nodes of one function
- * share the name of the call. */
+/* The key of a random node: the name of its first result, which no other node has; nodes of one function share the name
+ * of the call. */
 static uint64_t node_key(const Node *n)
 {
 	for (int i = 0; i < n->nout; i++)

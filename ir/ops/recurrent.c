@@ -1,6 +1,6 @@
-/* RNN, GRU and LSTM: directions, layouts and biases.  The product of all steps' operands with W is one MatMul; what
- * depends on the step before is a node of steps.c for each direction, which walks forward: for the other direction
- * sequences are turned round before and after. */
+/* RNN, GRU and LSTM: directions, layouts and biases.  The product of the operands of all steps with W is one MatMul.
+ * The recurrence is a node of steps.c for each direction, which walks forward; for the backward direction sequences are
+ * reversed before and after. */
 #include <ctype.h>
 #include <string.h>
 
@@ -176,8 +176,8 @@ static int halves(Cell *c, Value *v, int64_t first, int64_t second, Value **part
 	return v && build(n->graph, n->loc, "Split", "axis=0", 2, part, 2, v, sizes) ? 0 : -1;
 }
 
-/* Biases of direction d: all that can be added before the steps is *early; of a GRU with linear_before_reset, what is
- * inside the reset is *late. */
+/* Biases of direction d: *early is added before the steps; for a GRU with linear_before_reset, *late is added inside
+ * the reset. */
 static int read_bias(Cell *c, int d, Value **early, Value **late)
 {
 	Node *n = c->n;
@@ -199,7 +199,7 @@ static int read_bias(Cell *c, int d, Value **early, Value **late)
 	return *early ? 0 : -1;
 }
 
-/* [steps, batch, ...] in the order in which a direction walks: backward within the length of each sequence. */
+/* Reverses [steps, batch, ...] for the backward direction, each sequence within its length. */
 static Value *turn_round(Cell *c, Value *v)
 {
 	Node *n = c->n;

@@ -142,8 +142,8 @@ static int eval_reduce(Node *n, Tensor **in, Tensor **out)
 	return 0;
 }
 
-/* Reduced axes are factors that the result lacks.  A mean divides by the length of the logical axis, which a shard
- * node has as an attribute. */
+/* Reduced axes are factors that the result lacks.  A mean divides by the length of the logical axis, which is an
+ * attribute of a shard node. */
 static int factor_reduce(Node *n, FactorRule *r)
 {
 	const Type *x = operand_type(n, 0), *y = n->out[0] ? n->out[0]->type : NULL;
@@ -166,14 +166,14 @@ static int factor_reduce(Node *n, FactorRule *r)
 	return 0;
 }
 
-/* How many elements become one of the result. */
+/* The number of elements that are reduced to one. */
 static int64_t reduced_count(const Node *n)
 {
 	int64_t x = type_elements(n->in[0]->type), y = n->out[0] ? type_elements(n->out[0]->type) : 0;
 	return y > 0 ? x / y : 0;
 }
 
-/* A shard of a mean: what the logical mean divides by. */
+/* A shard of a mean divides by the count of the logical mean. */
 static void fit_mean(Node *shard, const Node *logical)
 {
 	int64_t among = reduced_count(logical);
@@ -192,7 +192,8 @@ static void fit_mean(Node *shard, const Node *logical)
 #define EXTREME \
 	BACK("w", "dy") BACK("v", "y") \
 	"m = CastLike(Equal(x, v), x); dx = Mul(m, Div(w, ReduceSum" KEEP "(m, axes)))"
-/* The product of the others: of all but the zeros, where no other element is zero; so a zero never divides. */
+/* The product of the other elements: the product of all elements that are not zero, if no other element is zero; so
+ * nothing is divided by zero. */
 #define PRODUCT \
 	BACK("w", "dy") \
 	"z = Equal(x, 0); zf = CastLike(z, x); k = ReduceSum" KEEP "(zf, axes); s = Where(z, OnesLike(x), x);" \

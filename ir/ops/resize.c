@@ -305,7 +305,7 @@ static int axes_from_sizes(Node *n, const int *axes, int naxes, Axis *x)
 	return nx;
 }
 
-/* Axes along which nothing happens are dropped. */
+/* Drops axes that do not change. */
 static int busy(const Mode *m, Axis *x, int nx)
 {
 	int k = 0;

@@ -1,4 +1,4 @@
-/* Reading images at positions that are computed: GridSample, and the convolution whose windows are moved about.
+/* Reading images at computed positions: GridSample, and convolutions with deformed windows (DeformConv).
  *
  * Positions and weights are kept as [N, ..., P] for P points, one pair per axis of the image and neighbour; each
  * combination of neighbours is gathered from the image, seen as a list of pixels, and weighted.  So both operands have
@@ -64,7 +64,7 @@ static Value *neighbour(Grid *g, int axis, Value *p, Value **inside)
 	return expand_op(g->n, "Cast", "to=7", p);
 }
 
-/* Weights of the cubic filter (a = -0.75) for the four neighbours of a position t behind the second. */
+/* Weights of the cubic filter (a = -0.75) for the four neighbours of a position that is t behind the second. */
 static Value *cubic(Grid *g, Value *t, int tap)
 {
 	double a = -0.75;

@@ -386,7 +386,7 @@ static int expand_mel(Node *n)
 
 /* ---- the determinant ---- */
 
-/* Of the m by m matrix a, which is used up: elimination with the largest pivot. */
+/* The determinant of the m by m matrix a, by elimination with partial pivoting; overwrites a. */
 static double determinant(double *a, int64_t m)
 {
 	double det = 1;

@@ -160,7 +160,7 @@ static Value *token(Linear *a, Value *v, int64_t t)
 	return expand_op(a->n, "Gather", "axis=1", v, expand_num(a->n, DT_INT64, (double)t));
 }
 
-/* The memory after token t: faded, then what the key finds replaced by (or added to) the value. */
+/* The memory after token t: decayed, then updated at the key by the value (replaced or added). */
 static Value *remember(Linear *a, Value *state, int64_t t)
 {
 	Node *n = a->n;

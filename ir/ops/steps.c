@@ -1,12 +1,10 @@
-/* The steps of RNN, GRU and LSTM: what is left of them when the product of all steps' operands with W, and the biases,
- * are xw
- * ([steps, batch, gates * hidden]).  Time runs forward; recurrent.c turns sequences round.
+/* The steps of RNN, GRU and LSTM.  Their operand xw ([steps, batch, gates * hidden]) is the product of the operands of
+ * all steps with W, plus biases.  Time runs forward; recurrent.c reverses sequences.
  *
- * Composites: the definition unrolls them into core operators, at most limits.unroll of them; states keep a leading
- * axis of 1 ([1, batch, hidden]), so that steps join by Concat without reshaping.  Their own gradients are for cells
- * with default attributes: they walk back through the gates that were kept, and what they give for xw serves R (and W)
- * in one product.  A sequence that is shorter keeps its last state and gives zeros beyond its
- * end. */
+ * They are composites.  The definition unrolls them into core operators, at most limits.unroll of them; states keep a
+ * leading axis of 1 ([1, batch, hidden]), so that steps are joined by Concat without reshaping.  Their own gradients
+ * are for cells with default attributes: they walk back through the saved gates, and their gradient of xw gives that of
+ * R (and W) in one product.  A shorter sequence keeps its last state and gives zeros beyond its end. */
 #include <math.h>
 #include <string.h>
 
@@ -14,7 +12,7 @@
 
 enum { XW, R, H, LENS, C, P, RB = C };
 enum { Y, Y_H, BEFORE, GATES, Y_C, CELLS, INNER = Y_C };
-enum { ACTS = 3, STEP_NODES = 24, STATE_MOST = 8192 };  /* the last: bytes of a state in kernels */
+enum { ACTS = 3, STEP_NODES = 24, STATE_MOST = 8192 };  /* STATE_MOST: bytes of a state in kernels */
 
 typedef struct Cell {
 	Node *n;
@@ -48,7 +46,7 @@ static bool own_steps(const Node *n, const bool *wants)
 	return steps_plain(n);
 }
 
-/* An operand that is there has this shape, or may have; -1 after err_at. */
+/* Checks the shape of operand i, if it is given; -1 after err_at. */
 int steps_operand(Node *n, int i, int ndim, const Dim *dim)
 {
 	Type *t = operand_type(n, i);
@@ -91,7 +89,7 @@ static int shape_steps(Node *n)
 	return 0;
 }
 
-/* The shape of dy gives all others; the names of the operands say which. */
+/* The shape of dy determines those of the results, whose operands are found by name. */
 static int shape_steps_grad(Node *n)
 {
 	Type *dy = operand_type(n, 0);
@@ -554,7 +552,7 @@ static int eval_lstm_grad(Node *n, Tensor **in, Tensor **out)
 
 /* ---- rows ---- */
 
-/* The batch is all that may be split: the second axis of all but r and the vectors, the first of lens. */
+/* Only the batch may be split: the second axis of all operands but r and the vectors, the first of lens. */
 static int factor_steps(Node *n, FactorRule *r)
 {
 	Type *x = operand_type(n, 0);
@@ -572,7 +570,7 @@ static int factor_steps(Node *n, FactorRule *r)
 	return 0;
 }
 
-/* The product with R at every step. */
+/* The cost of the product with R at every step. */
 static Cost cost_steps(const Node *n)
 {
 	Cost c = cost_bytes(n);

@@ -78,8 +78,8 @@ static Value *element(Node *n, Value *v, const Dim *known, int a)
 	return expand_op(n, "Gather", "axis=0", v, expand_ints(n, (int64_t[]){ a }, 1));
 }
 
-/* One Expand: from, an axis of 1 before each that is repeated; to, the repeats there.  len: of each axis before it,
- * then after it. */
+/* One Expand.  from: the shape with an axis of 1 before each repeated axis; to: with the repeats there.  len: the
+ * length of each axis before, then after. */
 typedef struct Step { Value *from, *to, *made; int nax, axis[AT_ONCE + AXES]; } Step;
 
 static Value *times(Node *n, Value *a, Value *b)
@@ -87,8 +87,8 @@ static Value *times(Node *n, Value *a, Value *b)
 	return a ? expand_op(n, "Mul", NULL, a, b) : b;
 }
 
-/* Axes on[first] .. are repeated, at most `most` of them; join: neighbours that move together are one axis.  Returns
- * where the next step begins. */
+/* Plans a step that repeats axes from on[first] on, at most `most` of them; join: neighbours that are not repeated are
+ * one axis.  Returns where the next step begins. */
 static int plan_step(Node *n, int ndim, const bool *on, int first, int most, bool join, Value **len,
 	Value *const *repeats, Step *s)
 {

@@ -1,12 +1,12 @@
 /* The positions of the windows of convolutions and pools: along an axis of a tensor, and along the part of it that a
  * rank holds.
  *
- * Along a spatial axis, window o begins at o x stride - padding and has places that are dilation apart; its span is
- * from the first place to the last.  Where the windows are split, a rank needs all elements that its windows read
- * (factor_reach): a rank in the middle has no padding, the first one has the padding at the beginning, the last one
- * that at the end, and where parts are small several ranks have some of it.  Where the elements that windows read are
- * split, as in gradients, a rank needs all windows that read some of its part; these may read more than the part, which
- * is then a stretch of what the rank works on ("from" and "size" of its node).
+ * Along a spatial axis, window o begins at o x stride - padding and has positions that are `dilation` apart; its span
+ * is from the first position to the last.  If the windows are split, a rank needs all elements that its windows read
+ * (factor_reach): a rank in the middle has no padding, the first has the padding at the beginning, the last has that at
+ * the end; if parts are small, several ranks have some of it.  If the elements that windows read are split, as in
+ * gradients, a rank needs all windows that read some of its part.  These may read more than the part, which is then a
+ * stretch of what the rank works on ("from" and "size" of its node).
  *
  *   windows    0 1 2 3 | 4 5 6      span 3, stride 1, padding 1
  *   read     . 0 1 2 3   4 5 6 .    one rank needs 0..4, with padding before; the other 3..6, with padding behind */
@@ -181,7 +181,7 @@ static bool may_cut(const Window *w, int i)
 	       w->hi[i] < span;
 }
 
-/* What a part of the windows reads. */
+/* The elements that a part of the windows reads. */
 static FactorReach seen_by(const Window *w, int i)
 {
 	int64_t from = -w->lo[i];
@@ -189,8 +189,8 @@ static FactorReach seen_by(const Window *w, int i)
 		.from = from, .to = from + window_span(w, i) - 1 };
 }
 
-/* The windows that read some of a part of the axis; where a stride skips some of it, also the one before, so that they
- * never begin behind the part. */
+/* The windows that read some of a part of the axis.  If a stride skips some elements, also the window before, so that
+ * the windows never begin behind the part. */
 static FactorReach seeing(const Window *w, int i)
 {
 	int64_t more = window_span(w, i) - w->stride[i];
@@ -264,7 +264,7 @@ static bool is_cut(const Node *shard, const Window *w, At large, At small)
 	return cut;
 }
 
-/* The padding of n windows from `first` on over len elements from `from` on.  What ceil_mode adds is none. */
+/* The padding of n windows from `first` on over len elements from `from` on.  What ceil_mode adds is not padding. */
 static void pads_of(const Window *w, int i, int64_t first, int64_t n, int64_t from, int64_t len, int64_t *pads)
 {
 	int64_t start = first * w->stride[i] - w->lo[i],
@@ -284,7 +284,7 @@ void window_place(Node *shard, const Window *w, At y, At x, const int64_t *const
 	set_pads(shard, pads, w->nd);
 }
 
-/* Windows that reach beyond the shard read padding: sums of products do not change. */
+/* Windows that reach beyond the shard read padding: that does not change sums of products. */
 void window_place_back(Node *shard, const Window *w, At dx, At g, const int64_t *const *at)
 {
 	int64_t pads[2 * SPATIAL_MAX], extra[SPATIAL_MAX];
@@ -302,7 +302,8 @@ void window_place_back(Node *shard, const Window *w, At dx, At g, const int64_t 
 		set_ints(shard, "output_padding", extra, w->nd);
 }
 
-/* Pools would change: they work on all that the windows read, and give their stretch of it. */
+/* For pools padding would change the result: they work on all elements that the windows read, and give their stretch.
+ * */
 void window_place_within(Node *shard, const Window *w, At dx, At g, At x, const int64_t *const *at)
 {
 	int64_t pads[2 * SPATIAL_MAX], from[SPATIAL_MAX], size[SPATIAL_MAX], within[SPATIAL_MAX + 2];

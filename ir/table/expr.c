@@ -213,7 +213,7 @@ static int has(Parser *s)
 	return number(s, s->node && i >= 0 ? i < s->node->nin && s->node->in[i] != NULL : i >= 0);
 }
 
-/* f over operands i to end - 1, as a balanced tree: its depth is the logarithm of their number. */
+/* Folds f over operands i to end - 1, as a balanced tree, whose depth is the logarithm of their number. */
 static int fold(Parser *s, int f, int i, int end)
 {
 	if (end - i <= 1)
@@ -329,7 +329,7 @@ static int binary(Parser *s, int level)
 	return a;
 }
 
-/* Steps over one branch of a decided "?:" whose text may name missing operands. */
+/* Skips one branch of a decided "?:", whose text may name missing operands. */
 static void pass_over(Parser *s)
 {
 	int depth = 0, ask = 0;

@@ -22,7 +22,7 @@ struct Op {
 	const char *domain;             /* NULL is ai.onnx; ours is "sbpcc" */
 	int since, until;               /* opset versions; until 0: still so */
 	Precision precision;
-	bool random;                    /* gives other values each step: never folded */
+	bool random;                    /* has other values each step: never folded */
 	bool moves;                     /* a transfer: never folded, not even of a constant */
 	bool carries;                   /* each result element is one of the first operand, moved or cast */
 	const char *index;              /* "indices axis", "target 1": an operand that indexes that axis of the first */
@@ -119,11 +119,11 @@ int64_t operand_length(const Node *, int i);                 /* the length of a 
  * the right ("... m k, ... k n -> ... m n"), "*" is one axis that is never split.  A factor that a result lacks is
  * summed over: splitting it gives P.  An operand axis of size 1 where the factor is longer is broadcast, not split. */
 typedef enum { RED_SUM, RED_MAX, RED_MIN, RED_PROD } Reduce;
-/* An axis that is a product, major first: channels are groups x those of each, the last axis of attention heads x
+/* An axis that is a product, major first: channels = groups x channels per group; the last axis of attention = heads x
  * width. */
 typedef struct SubFactor { int factor; int64_t len; } SubFactor;      /* factor -1: never split */
 typedef struct FactorProduct { bool out; int at, axis; int nsub; SubFactor *sub; } FactorProduct;
-/* Where a factor is split, a rank needs an operand as far as windows reach: elements a .. b - 1 of `of` need windows
+/* If a factor is split, a rank needs an operand as far as its windows reach: elements a .. b - 1 of `of` need windows
  * (a + lo) / div .. (b - 1 + hi) / div out of mid, which read from mul x the first + from to mul x the last + to. */
 typedef struct FactorReach { int factor, at, axis; int64_t of, div, lo, hi, mid, mul, from, to; } FactorReach;
 

@@ -12,7 +12,7 @@
 
 enum { MAXATOM = 8, MAXTERM = 12 };
 
-/* given: a text that was read has it */
+/* given: it occurs in a text that was read */
 typedef struct Atom { Name text; Dim num, den; bool isfloor, bound, given; int64_t value; } Atom;
 typedef struct Term { int64_t coef; int n; int atom[MAXATOM]; } Term;       /* atoms ascending by index */
 typedef struct Poly { int n; Term term[MAXTERM]; bool bad; } Poly;          /* bad: cannot be expressed */

@@ -1,9 +1,9 @@
 /* A Model as text: the only dumper.
  *
- * What is printed parses back to the same model, and that prints as the same bytes.  So numbers are printed with as
- * many digits as they need, names are quoted when they are no ids, bytes that would act on a terminal become \xNN, and
- * what ONNX's syntax cannot say (documentation, metadata of nodes) is printed as annotations.  Constants that lie in a
- * mapped file are printed as a reference to it when they are large, so that the dump of a large model stays small. */
+ * The text parses back to the same model, and that prints as the same bytes.  So numbers are printed with as many
+ * digits as they need, names are quoted if they are not ids, bytes that would act on a terminal become \xNN, and what
+ * ONNX's syntax cannot express (documentation, metadata of nodes) is printed as annotations.  Large constants that lie
+ * in a mapped file are printed as a reference to it, so that the dump of a large model stays small. */
 #include "text.h"
 #include "../wire/wire.h"
 
