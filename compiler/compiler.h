@@ -37,7 +37,8 @@ void passes_list(FILE *);
 bool passes_known(const char *name);
 
 /* trials.c: runs of the passes in child processes, which return measurements. */
-void trials_recompute(Model *);     /* starts one without @recompute, if there is any */
+/* starts one without @recompute, if there is any; chooses what else is recomputed; -1 after explaining */
+int  trials_recompute(Model *);
 int  trials_plan(Model *);          /* starts those on fewer ranks; finds a limit that fits; -1 after explaining */
 void trials_report(const Plan *);   /* after the program is written: warns of ranks and @recompute that do not pay */
 

@@ -9,7 +9,8 @@
 #include <strings.h>
 #include <unistd.h>
 
-static int set_dim(const char *), set_target(const char *), set_prefix(const char *), set_deterministic(const char *);
+static int set_dim(const char *), set_target(const char *), set_recompute(const char *),
+	set_prefix(const char *), set_deterministic(const char *);
 
 #define CAP(n, f, text) \
 	{ .name = "max-" n, .arg = "N", .kind = NUMBER, .to = &limits.f, .high = INT64_MAX, .help = text }
@@ -34,6 +35,9 @@ static const Option options[] = {
 	  .help = "what devices and links can do: a file of figures, or cpu, a100x8, h100x8" },
 	{ .name = "memory", .arg = "BYTES", .kind = BYTES, .to = &opt.memory, .low = 1, .high = INT64_MAX,
 	  .help = "what a rank may use, whatever the machine says: 2000000000, 2GB, 2GiB" },
+	{ .name = "recompute", .arg = "auto|none", .kind = FUNCTION, .set = set_recompute,
+	  .help = "auto, the default: where a rank would not fit into its memory, the backward pass computes parts of "
+		"the forward pass again; none: only what @recompute marks" },
 	{ .name = "probe", .kind = FLAG, .to = &opt.probe,
 	  .help = "measure this computer and print a file for --machine" },
 	{ .name = "solve-seconds", .arg = "N", .kind = NUMBER, .to = &opt.solve_seconds, .high = 1000000,
@@ -190,6 +194,14 @@ static int set_deterministic(const char *s)
 		return -1;
 	if (opt.chunks & (opt.chunks - 1))
 		return usage("--deterministic=%s: the number of chunks must be a power of two", s);
+	return 0;
+}
+
+static int set_recompute(const char *s)
+{
+	opt.no_recompute = !strcmp(s, "none");
+	if (!opt.no_recompute && strcmp(s, "auto"))
+		return usage("--recompute=%s: must be auto or none", s);
 	return 0;
 }
 

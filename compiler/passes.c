@@ -44,6 +44,18 @@ static int placed_train(Graph *g)
 	return (fresh && (stages_spread(g) || places_spread(g))) || train_run(g) ? -1 : 0;
 }
 
+/* Besides what @recompute marks, what trials have found to be needed to fit into the memory of a rank. */
+static int chosen_recompute(Graph *g)
+{
+	Checkpoints c = { 0 };
+	if (opt.change.again && !g->model->main)
+		checkpoints_choose(g, opt.change.again, &c);
+	if (c.seconds > 0 && !opt.change.trial)
+		printf("recompute: %s; %.0f bytes of whole values stay for the backward pass instead of %.0f, about "
+			"%.3g s a step are added\n", c.names, c.bytes, c.most, c.seconds);
+	return recompute_run(g);
+}
+
 static const Pass passes[] = {
 	{ .name = "params", .run = params_run,
 		.does = "which initialisers are trained" },
@@ -67,7 +79,7 @@ static const Pass passes[] = {
 		.does = "again: new nodes" },
 	{ .name = "micro", .run = microbatch_run, .needs = SHAPES | TRAIN, .once = true,
 		.does = "a step in micro-batches: sums over them, what runs in each and what after" },
-	{ .name = "recompute", .run = recompute_run, .needs = SHAPES | TRAIN, .once = true,
+	{ .name = "recompute", .run = chosen_recompute, .needs = SHAPES | TRAIN, .once = true,
 		.does = "copies of nodes whose values are not kept for the backward pass" },
 	{ .name = "lower", .run = lower_run, .needs = SHAPES | BOUND,
 		.does = "composites without a kernel replaced by their definitions" },
@@ -206,8 +218,8 @@ static int step_whole(Model *m, const Pass *p)
 /* A trial starts at the first pass that differs from this run. */
 static int start_trials(Model *m, const Pass *p)
 {
-	if (p->run == recompute_run)
-		trials_recompute(m);
+	if (p->run == chosen_recompute && !options_done(m, p->name))
+		return trials_recompute(m);
 	if (p->run == plan_run)
 		return plan_prepare(m->graph) || trials_plan(m) ? -1 : 0;
 	return 0;

@@ -1,6 +1,6 @@
 /* Trial runs of the passes, in child processes that return a measurement only; the graph of the parent does not change.
  *
- * They answer three questions:
+ * They answer four questions:
  *
  *   - Which plan fits into the memory of a rank?  The solver limits the memory of values by its own estimate
  *     (plan/search_memory.c).  The memory that a rank takes is known when the program is generated: it includes copies
@@ -11,6 +11,9 @@
  *     that was tried, and that would be tried again with this budget.
  *   - Are fewer ranks as quick?  One rank is always tried, because every node has one candidate then.  Half of the
  *     ranks are tried where the model is small and the mesh has one axis.
+ *   - What is computed again in the backward pass?  If the quickest program is too large, checkpoints.c chooses with
+ *     several limits, and the largest with which the program fits is taken, unless a plan of the first ladder is as
+ *     quick.
  *   - Does @recompute pay?
  *
  * The last two run beside the compiler; their results are read and reported when the program has been written. */
@@ -164,7 +167,7 @@ static Measured try(Model *m, double limit)
 {
 	Trial t;
 	Measured got;
-	start(&t, m, "plan", (Change){ .made = true, .limit = limit });
+	start(&t, m, "plan", (Change){ .made = true, .limit = limit, .again = opt.change.again });
 	finish(&t, &got);
 	return got;
 }
@@ -235,13 +238,78 @@ static bool wanted(void)
 	return opt.out && !opt.dump_after && !opt.stop_after;
 }
 
-void trials_recompute(Model *m)
+static Measured try_again(Model *m, double bytes, bool find)
+{
+	Trial t;
+	Measured got;
+	start(&t, m, "recompute", (Change){ .made = true, .again = bytes, .find = find });
+	finish(&t, &got);
+	return got;
+}
+
+/* The memory of a rank is known from here on; the mesh is read later, and then again. */
+static int read_memory(const Model *m)
+{
+	const Annot *mesh = annot_find(m->annot, "mesh");
+	const Arg *on = mesh ? arg_find(mesh->arg, mesh->narg, "device") : NULL;
+	Mesh line = { .ndim = 1, .dim = { 1 }, .nrank = 1, .cuda = on && !strcmp(on->s, "cuda") };
+	return device_read(opt.machine, &line);
+}
+
+/* Whether the quickest plan without recomputation is too large; *lean: the best plan without it that fits. */
+static bool too_large(Model *m, Measured *lean)
+{
+	Measured quick = try_again(m, 0, false);
+	if (!quick.is.bytes || fits(&quick))
+		return false;
+	*lean = try_again(m, 0, true);
+	return true;
+}
+
+/* Sets opt.change.again, the bytes that may stay for the backward pass: the most with which the program fits.  Where
+ * none does, the least, and trials_plan goes on from there.  A plan that fits without recomputation and is as quick
+ * wins. */
+static int find_again(Model *m)
+{
+	Checkpoints c;
+	Measured lean, best;
+	checkpoints_choose(m->graph, 0, &c);
+	if (c.least >= c.most || !too_large(m, &lean))
+		return 0;
+	double low = c.least, high = c.most;
+	best = try_again(m, low, false);
+	if (!fits(&best)) {
+		if (!fits(&lean))
+			opt.change.again = low;
+		return 0;
+	}
+	for (int i = 0; i < RUNGS / 2; i++) {
+		double middle = (low + high) / 2;
+		Measured t = try_again(m, middle, false);
+		if (fits(&t)) {
+			low = middle;
+			best = t;
+		} else {
+			high = middle;
+		}
+	}
+	if (!fits(&lean) || best.is.seconds < lean.is.seconds)
+		opt.change.again = low;
+	return 0;
+}
+
+int trials_recompute(Model *m)
 {
 	const Annot *a = recompute_first(m->graph);
-	if (!a || !wanted())
-		return;
-	again = a->loc;
-	start(&plain, m, "recompute", (Change){ .made = true, .keep = true });
+	if (a && wanted()) {
+		again = a->loc;
+		start(&plain, m, "recompute", (Change){ .made = true, .keep = true });
+	}
+	if (opt.no_recompute || !opt.out || opt.change.trial || !m->plan->training)
+		return 0;
+	if (read_memory(m))
+		return -1;
+	return search_memory_near(m->graph) ? find_again(m) : 0;
 }
 
 int trials_plan(Model *m)
@@ -253,7 +321,7 @@ int trials_plan(Model *m)
 		if (p->main->ndim == 1 && halved > 1 && m->graph->nnode <= HALVED)
 			start(&half, m, "plan", (Change){ .ranks = halved });
 	}
-	return opt.out && search_memory_near(m->graph) ? find_limit(m) : 0;
+	return (opt.out || opt.change.find) && search_memory_near(m->graph) ? find_limit(m) : 0;
 }
 
 void trials_report(const Plan *p)

@@ -18,7 +18,7 @@ static void add_arg(Arena *arena, Annot **list, const char *name, const Arg *arg
 		return;                         /* annotations of the node itself win */
 	a->name = name_of(name);
 	a->loc = arg->loc;
-	if (!is(name, "recompute") && !is(name, "frozen")) {
+	if (!is(name, "recompute") && !is(name, "keep") && !is(name, "frozen")) {
 		a->narg = 1;
 		a->arg = arena_new(arena, Arg);
 		*a->arg = *arg;
@@ -303,7 +303,7 @@ static bool is_pattern(const char *s)
 
 static void place_node(Resolve *r, const Annot *a, Node *n)
 {
-	static const char *const keys[] = { "on", "stage", "precision", "recompute", "frozen", NULL };
+	static const char *const keys[] = { "on", "stage", "precision", "recompute", "keep", "frozen", NULL };
 
 	for (int i = 0; is(a->name, "place") && keys[i]; i++) {
 		const Arg *arg = arg_find(a->arg, a->narg, keys[i]);

@@ -253,7 +253,7 @@ static void find_range(Search *s, const Lives *l, Predicted *p, double most)
 	double least;
 	leanest(s, l, &lean);
 	busiest(s, l, lean.choice, &least);
-	*p = (Predicted){ .most = most, .least = fmin(least, most), .tight = s->mesh };
+	*p = (Predicted){ .seconds = p->seconds, .most = most, .least = fmin(least, most), .tight = s->mesh };
 }
 
 int search_memory_solve(Search *s, SolveResult *r)

@@ -10,6 +10,7 @@
  *   prune.c   removes dominated choices, edges without influence, and nodes that follow from their neighbours
  *   exact.c   variable elimination, for networks of small width
  *   wide.c    message passing with a lower bound, for networks of large width
+ *   chain.c   another problem: which blocks of a chain are computed again
  *
  * All costs are rounded to a multiple of one power of two, chosen so that every sum is exact in a double.  A sum then
  * does not depend on its order, results are the same on every machine, and equal tables are equal bit by bit. */
@@ -55,6 +56,23 @@ typedef struct SolveResult {
 /* solve.c */
 void solve_run(const SolveProblem *, Arena *, SolveResult *);
 extern void (*solve_seen)(const SolveProblem *, const SolveResult *);    /* for tests: called with every result */
+
+/* chain.c: which blocks of a chain are computed again, in the least seconds that fit a limit of bytes. */
+typedef enum { CHAIN_FREE, CHAIN_AGAIN, CHAIN_KEEP } ChainPin;
+typedef struct ChainBlock {
+	double seconds;                 /* to compute it again */
+	double kept, out;               /* bytes that stay for the backward pass; out: what later blocks read */
+	double again;                   /* bytes of both while its backward pass runs, if it is computed again */
+	double work;                    /* further bytes while its backward pass runs */
+	ChainPin pin;
+	bool first;                     /* it does not join the segment of the block before it */
+} ChainBlock;
+typedef struct ChainResult {
+	int *segment;                   /* by block: equal numbers are computed again together; 0: kept */
+	double seconds, bytes;          /* added; kept behind the last block */
+} ChainResult;
+bool chain_solve(const ChainBlock *, int n, double limit, Arena *, ChainResult *);      /* false: nothing fits */
+double chain_peak(const ChainBlock *, int n, const int *segment);        /* the most bytes of a choice */
 
 /* ---- internal ---- */
 

@@ -15,6 +15,8 @@ typedef struct Change {
 	bool trial;                     /* this is a trial run: it gives a measurement, no tree */
 	bool made;                      /* the program is generated, in memory */
 	bool keep;                      /* @recompute is ignored */
+	bool find;                      /* in a trial: the limit below is searched for, as without it */
+	double again;                   /* bytes that stay for the backward pass (checkpoints.c); 0: any number */
 	int ranks;                      /* of the main mesh; 0: those of the model */
 	double limit;                   /* bytes that values may take by the solver's estimate; 0: any number */
 	int64_t found;                  /* bytes of a rank with this limit; 0: no trial was needed */
@@ -28,6 +30,7 @@ typedef struct Options {
 	const char *simulate, *trace, *html, *write_schedule;   /* the text of a pipeline; files to write */
 	const char *machine;            /* file or preset; NULL: that of the target */
 	int64_t memory;                 /* bytes that a rank may use; 0: that of the machine */
+	bool no_recompute;              /* only what @recompute marks is computed again */
 	int64_t solve_seconds;          /* of the solver, counted in work; -1: no limit */
 	bool infer;                     /* no training, even if the model asks for it */
 	int64_t chunks;                 /* of sums, for equal bits on any number of ranks; 0: equal for one plan only */

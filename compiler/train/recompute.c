@@ -1,11 +1,11 @@
 /* Recompute: values of marked nodes are not kept for the backward pass but computed again, just before it reads them.
  *
  * The nodes that one annotation marks are a segment: a group of nodes, the body of a call, the nodes that a pattern
- * names.  A value of a segment that the forward pass reads outside of it is kept.  So a chain of segments is cut where
- * they meet, and each is computed again from its own operands (Chen et al., arXiv 1604.06174, with the cuts given by
- * the user).  A copy of a node stands right before the first node of the backward pass that needs it, is marked @again,
- * and is never merged with the original.  Random numbers are keyed by the name of the node, which the copy keeps, so
- * its dropout drops the same elements. */
+ * names, those with one number (@recompute(3), as plan/checkpoints.c writes).  A value of a segment that the forward
+ * pass reads outside of it is kept.  So a chain of segments is cut where they meet, and each is computed again from its
+ * own operands (Chen et al., arXiv 1604.06174).  A copy of a node stands right before the first node of the backward
+ * pass that needs it, is marked @again, and is never merged with the original.  Random numbers are keyed by the name of
+ * the node, which the copy keeps, so its dropout drops the same elements. */
 #include "train/train.h"
 
 #include <stdlib.h>
@@ -29,7 +29,9 @@ static const Annot *segment(const Node *n)
 static bool together(const Node *a, const Node *b)
 {
 	const Annot *x = segment(a), *y = segment(b);
-	return x && y && x->loc.file == y->loc.file && x->loc.off == y->loc.off;
+	if (!x || !y || x->narg != y->narg)
+		return false;
+	return x->narg ? x->arg->i == y->arg->i : x->loc.file == y->loc.file && x->loc.off == y->loc.off;
 }
 
 static bool local(const Again *a, const Value *v)

@@ -472,7 +472,7 @@ static void group(Parser *p)
 
 		each->name = arg->param;
 		each->loc = arg->loc;
-		if (is(arg->param, "recompute") || is(arg->param, "frozen")) {
+		if (is(arg->param, "recompute") || is(arg->param, "keep") || is(arg->param, "frozen")) {
 			if (!arg_flag(a->arg, a->narg, arg->param))
 				continue;
 		} else {
