@@ -7,6 +7,10 @@
  * layers may be split differently when that is what fits.  Where no solution fits, every value takes the SBP with the
  * smallest shard.  The limit that makes the generated program fit is found by trials (compiler/trials.c).
  *
+ * In a pipeline, a value that stays from one block of a stage to another is in as many copies as micro-batches are in
+ * flight between them (in_flight.c), and live throughout the body; what comes from or goes to another stage has one
+ * copy more, so that transfers overlap (schedule/copies.c counts the same in the program).
+ *
  * Views, and results of pointwise nodes with one reader (they are fused), take no memory of their own. */
 #include "search.h"
 
@@ -17,7 +21,8 @@
 enum { ROUNDS = 4, NAMED = 5 };
 static const double SMALL = 64 << 20;
 
-typedef struct Lives { int *first, *last; } Lives;      /* by value id: first and last node; first > last: none */
+/* by value id: first and last node, first > last: none; how many micro-batches of it are in memory */
+typedef struct Lives { int *first, *last, *copies; } Lives;
 
 /* The value whose memory v uses. */
 static int store(const Search *s, int v)
@@ -33,6 +38,8 @@ static int store(const Search *s, int v)
 			return v;
 	}
 }
+
+static void find_copies(const Search *, Lives *);
 
 static void find_lives(const Search *s, Lives *l)
 {
@@ -56,6 +63,7 @@ static void find_lives(const Search *s, Lives *l)
 				int v = store(s, candidates_in(w, k, i));
 				l->last[v] = l->last[v] > k ? l->last[v] : k;
 			}
+	find_copies(s, l);
 	for (int i = 0; i < g->nvalue; i++) {
 		const Trait *v = &w->trait[i];
 		bool fused = v->maker >= 0 && w->candidate[v->maker]->expr && s->readers[i] < 2 &&
@@ -65,11 +73,103 @@ static void find_lives(const Search *s, Lives *l)
 	}
 }
 
-/* Bytes of a shard as it is stored. */
-static double bytes_of(Search *s, int v, int choice)
+/* The kind of block that runs a node, before kinds are known exactly (schedule/kinds.c). */
+static BlockKind kind_of(const Node *n)
+{
+	const Annot *part = annot_find(n->annot, "part");
+	if (microbatch_begins(n) || microbatch_updates(n))
+		return BLOCK_UPDATE;
+	if (part)
+		return strcmp(part->arg->s, "W") ? BLOCK_B : BLOCK_W;
+	return annot_find(n->annot, "again") ? BLOCK_B : BLOCK_F;
+}
+
+static int copies_between(const InFlight *f, BlockKind from, BlockKind to)
+{
+	if (from == BLOCK_F && to == BLOCK_B)
+		return f->f_b;
+	if (from == BLOCK_F && to == BLOCK_W)
+		return f->f_w;
+	return from == BLOCK_B && to == BLOCK_W ? f->b_w : 1;
+}
+
+/* By value: whether a stage on another mesh reads it. */
+static bool *find_sent(const Search *s)
+{
+	const Graph *all = s->g->model->graph;
+	bool *sent = arena_array(s->arena, bool, s->g->nvalue + 1);
+	for (int k = 0; k < all->nnode; k++) {
+		const Node *n = all->node[k];
+		for (int i = 0; i < n->nin && n->place->mesh != s->mesh && kind_of(n) != BLOCK_UPDATE; i++)
+			if (n->in[i] && n->in[i]->graph == all && n->in[i]->id < s->g->nvalue)
+				sent[n->in[i]->id] = true;
+	}
+	return sent;
+}
+
+/* The first node of this mesh that reads each value that another stage makes; -1: none.  Also the copies between it and
+ * later readers, and between the maker of a value and its readers. */
+static void count_copies(const Search *s, Lives *l, const InFlight *flight, int *arrives)
+{
+	const Candidates *w = &s->candidates;
+	for (int k = 0; k < s->g->nnode; k++) {
+		const Node *n = s->g->node[k];
+		for (int i = 0; i < n->nin && kind_of(n) != BLOCK_UPDATE; i++) {
+			int v = candidates_in(w, k, i);
+			if (v < 0 || !w->candidate[k]->reads[i])
+				continue;
+			const Value *x = s->g->value[v];
+			v = store(s, v);
+			bool foreign = w->trait[v].maker < 0 && x->def && kind_of(x->def) != BLOCK_UPDATE;
+			if (foreign && arrives[v] < 0)
+				arrives[v] = k;
+			int maker = foreign ? arrives[v] : w->trait[v].maker;
+			const Node *from = maker >= 0 ? s->g->node[maker] : NULL;
+			if (!from || from->stage < 0 || kind_of(from) == BLOCK_UPDATE)
+				continue;
+			int copies = copies_between(&flight[from->stage], kind_of(from), kind_of(n)) + foreign;
+			l->copies[v] = copies > l->copies[v] ? copies : l->copies[v];
+		}
+	}
+}
+
+/* Copies in a pipeline.  A value that is in several is live throughout the body. */
+static void find_copies(const Search *s, Lives *l)
+{
+	const Graph *g = s->g;
+	Stages *stages = g->model->main ? NULL : g->model->plan->stages;
+	int begin = 0, end = g->nnode;
+	l->copies = arena_array(s->arena, int, g->nvalue + 1);
+	for (int i = 0; i < g->nvalue; i++)
+		l->copies[i] = 1;
+	if (!stages || stages->pipe.micros < 2)
+		return;
+	int *arrives = arena_array(s->arena, int, g->nvalue + 1);
+	for (int i = 0; i < g->nvalue; i++)
+		arrives[i] = -1;
+	count_copies(s, l, in_flight_find(stages, g->model->graph->arena, s->arena), arrives);
+	const bool *sent = find_sent(s);
+	while (begin < end && kind_of(g->node[begin]) == BLOCK_UPDATE)
+		begin++;
+	while (end > begin && kind_of(g->node[end - 1]) == BLOCK_UPDATE)
+		end--;
+	for (int i = 0; i < g->nvalue; i++) {
+		int maker = s->candidates.trait[i].maker;
+		bool made = maker >= 0 && kind_of(g->node[maker]) != BLOCK_UPDATE;
+		if (made && sent[i] && l->copies[i] < 2)
+			l->copies[i] = 2;
+		if ((made || arrives[i] >= 0) && l->copies[i] > 1 && store(s, i) == i) {
+			l->first[i] = begin < l->first[i] ? begin : l->first[i];
+			l->last[i] = end - 1 > l->last[i] ? end - 1 : l->last[i];
+		}
+	}
+}
+
+/* Bytes of the copies of a shard as it is stored. */
+static double bytes_of(Search *s, const Lives *l, int v, int choice)
 {
 	Kind *k = s->candidates.kind[v];
-	return k->stored * candidates_shard(&s->candidates, k, search_sbp(s, v, choice));
+	return l->copies[v] * k->stored * candidates_shard(&s->candidates, k, search_sbp(s, v, choice));
 }
 
 /* The busiest node of a solution, and its bytes. */
@@ -80,7 +180,7 @@ static int busiest(Search *s, const Lives *l, const int *choice, double *most)
 	for (int i = 0; i < s->g->nvalue; i++) {
 		if (l->first[i] > l->last[i])
 			continue;
-		double b = bytes_of(s, i, choice[search_variable(s, i)]);
+		double b = bytes_of(s, l, i, choice[search_variable(s, i)]);
 		change[l->first[i]] += b;
 		change[l->last[i] + 1] -= b;
 	}
@@ -121,7 +221,7 @@ static void set_limit(Search *s, const Lives *l, const int *at, int nat, const d
 		if (!use[x])
 			use[x] = arena_array(s->arena, double, p->node[x].n);
 		for (int c = 0; c < p->node[x].n; c++)
-			use[x][c] += bytes_of(s, i, c) * there / nat;
+			use[x][c] += bytes_of(s, l, i, c) * there / nat;
 	}
 	Map seen;
 	map_init(&seen, s->arena);
@@ -143,7 +243,7 @@ static void leanest(Search *s, const Lives *l, SolveResult *r)
 		if (!sum[x])
 			sum[x] = arena_array(s->arena, double, s->p.node[x].n);
 		for (int c = 0; c < s->p.node[x].n; c++)
-			sum[x][c] += bytes_of(s, i, c);
+			sum[x][c] += bytes_of(s, l, i, c);
 	}
 	Map seen;
 	map_init(&seen, s->arena);
@@ -207,7 +307,7 @@ static int refuse(Search *s, const Lives *l, const int *choice)
 		most);
 	for (int i = 0; i < s->g->nvalue; i++) {
 		if (l->first[i] <= at && l->last[i] >= at)
-			list[n++] = (Large){ s->g->value[i], bytes_of(s, i, choice[search_variable(s, i)]) };
+			list[n++] = (Large){ s->g->value[i], bytes_of(s, l, i, choice[search_variable(s, i)]) };
 	}
 	qsort(list, (size_t)n, sizeof *list, larger);
 	for (int i = 0; i < n && i < NAMED; i++)
@@ -263,8 +363,8 @@ int search_memory_solve(Search *s, SolveResult *r)
 	Lives l;
 	double most;
 	solve_run(&s->p, s->arena, r);
-	if (first)
-		p->seconds = r->cost;
+	if (first)              /* of a pipeline: of its slowest rank */
+		p->seconds = s->g->model->plan->stages ? fmax(p->seconds, r->cost) : r->cost;
 	if (!r->possible || !device.memory)
 		return 0;
 	find_lives(s, &l);
@@ -281,8 +381,8 @@ int search_memory_solve(Search *s, SolveResult *r)
 	if (!opt.out && !opt.change.trial && s->bytes > device.memory)
 		leanest(s, &l, r);
 	if (first) {
-		p->seconds = r->cost;
-		p->held = s->bytes;
+		p->seconds = s->g->model->plan->stages ? fmax(p->seconds, r->cost) : r->cost;
+		p->held = fmax(s->g->model->plan->stages ? p->held : 0, s->bytes);
 	}
 	return 0;
 }
