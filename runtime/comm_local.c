@@ -44,7 +44,7 @@ typedef struct Shared {
 	struct { _Atomic uint32_t said, worst[3]; _Atomic uint64_t when; } verdict[3];
 } Shared;
 
-/* Of a rank. */
+/* The sign of life of a rank. */
 typedef struct Pulse {
 	_Atomic uint64_t beat;          /* time of the last one */
 	_Atomic uint64_t waited;        /* nanoseconds that this rank has waited for others */
@@ -122,7 +122,7 @@ static void beat(void *arg)
 	atomic_store(&p->beat, nanoseconds());
 }
 
-/* Of the ranks that are waited for, the one with the oldest pulse, and for how long it has not changed. */
+/* The rank with the oldest pulse, among those that are waited for, and for how long it has not changed. */
 typedef struct Doubt Doubt;
 
 /* Several ranks may detect it: one reports it, and its exit ends all. */
@@ -179,7 +179,7 @@ static int barrier(Ctx *c)
 
 /* ---- transfers ---- */
 
-/* Of a rank on the channel of a job. */
+/* The signal of a rank on the channel of a job. */
 static Signal *signal_of(const Ctx *c, const RtJob *j, int rank)
 {
 	const Local *l = c->comm->state;

@@ -93,7 +93,7 @@ static int create(Ctx *c, const char *folder, const RtTensor *t, int64_t samples
 	return rt_error(c, RT_DATA, "cannot write %s: %s", path, strerror(errno));
 }
 
-/* Of an output with an axis of samples, repeats are skipped; one without is written once. */
+/* Repeated samples are skipped in an output with an axis of samples; an output without one is written once. */
 static void store_row(void *arg, int64_t here, int64_t there, int64_t n)
 {
 	Out *o = arg;

@@ -7,7 +7,7 @@
 #include "comm.h"
 #include "save.h"
 
-/* Of all values kept in this form; 0: full tensors on every rank. */
+/* The checksum of all values kept in this form; 0: full tensors on every rank. */
 static uint32_t checksum(Ctx *c, int form)
 {
 	uint32_t sum = 0;

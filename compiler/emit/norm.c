@@ -24,7 +24,7 @@ static void call_softmax_grad(const Print *p)
 	print_softmax(p, "01");
 }
 
-/* What follows the pointers. */
+/* The arguments of a loss after its pointers. */
 static void end_loss(const Print *p, int64_t chunks)
 {
 	const char *r = attr_str(p->n, "reduction");

@@ -20,7 +20,7 @@ static void logical_loops(const Print *p, const Shape *x, const int64_t *st, con
 	}
 }
 
-/* Of the elements that become one, on all ranks together. */
+/* The number of elements that are reduced to one, on all ranks together. */
 static int64_t whole_count(const Print *p, const bool *gone)
 {
 	const Type *t = p->take[0]->v->type;

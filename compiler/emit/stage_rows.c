@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-/* Of a stage: its nodes, and the parameters that they read first. */
+/* The nodes of a stage, and the parameters that they are the first to read. */
 typedef struct StageRow { const char *first, *last; int64_t params; int copies; } StageRow;
 
 static StageRow *find_rows(const Emit *e, Arena *a)

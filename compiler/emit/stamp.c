@@ -60,7 +60,7 @@ static bool from_file(Source *s, const char *path)
 	return true;
 }
 
-/* Of a plan: the copy beside it, else what it was copied from. */
+/* The source of a plan: the copy beside it, else the file that it was copied from. */
 static void from_tree(Arena *a, Source *s)
 {
 	const char *slash = strrchr(opt.input, '/');
@@ -102,7 +102,7 @@ static bool has_option(const Annot *a, const char *text)
 	return false;
 }
 
-/* What is given beside a plan comes after what the plan was made by, unless it is that. */
+/* A file that is given beside a plan is listed after the sources of the plan, unless it is one of them. */
 static Annot *make(Model *m, const Annot *old, const Source *model, const Source *place)
 {
 	Annot *a = arena_new(&m->arena, Annot);

@@ -35,7 +35,7 @@ static void new_line(Out *o, int tabs)
 
 /* ---- code ---- */
 
-/* What follows a character of code: a string is one step. */
+/* The position after one character of code; a string counts as one. */
 static const char *after(const char *s, const char *end)
 {
 	if (*s == '"')

@@ -762,7 +762,7 @@ static void join_constants(Fold *f)
 	}
 }
 
-/* Of a copy that is an output: its operand becomes the output, with its name, unless that must keep its own name. */
+/* Replaces an output that is a copy by its operand, which takes the name of the output unless it must keep its own. */
 static bool rename_to(Fold *f, Value *out, Value *from)
 {
 	Node *p = from->def;

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What lies in the area of a role: pieces of a register (copies of them), or the scratch of a block. */
+/* An object in the memory area of a role: the copies of a register, or the scratch of a block. */
 typedef struct Area {
 	int role, reg, actor;           /* reg or actor is -1 */
 	int64_t from, bytes;

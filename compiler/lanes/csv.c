@@ -221,7 +221,7 @@ static const CsvCell **seen_at(const PipeCsv *c, const CsvCell **seen, int type,
 	return &seen[row * (size_t)(c->micros + 1) + (size_t)(micro + 1)];
 }
 
-/* What must stand before an action on its own row, if it stands anywhere. */
+/* The action `before` must come before `type` on the same row, if the row has it. */
 static const struct { int type, before; } order[] = {
 	{ I, F }, { B, F }, { W, I }, { SEND_F, F }, { F, RECV_F }, { SEND_B, B }, { SEND_B, I }, { B, RECV_B },
 	{ I, RECV_B },

@@ -95,7 +95,7 @@ static bool room(const List *t, int r, int s)
 	return use <= w->room[r];
 }
 
-/* What rank r does next, and when; NOTHING that is known yet; it WAITS for a message. */
+/* The next task of rank r, and its start; NOTHING: none is known yet; WAITS: the rank waits for a message. */
 static int choose(const List *t, int r, double *when)
 {
 	const Words *w = t->w;

@@ -125,7 +125,7 @@ static void add_end(Maker *k, int channel, LaneDo act, int stage, bool forward)
 	arena_push(k->a, k->net->role[r].lane, k->net->role[r].nlane, l);
 }
 
-/* What F (or B) of stage s makes for F (or B) of stage t. */
+/* The register that F (or B) of stage s makes for F (or B) of stage t. */
 static void add_way(Maker *k, const PipeHop *h, bool forward)
 {
 	int s = forward ? h->from : h->to, t = forward ? h->to : h->from;
@@ -159,7 +159,7 @@ static bool has(const int *list, int n, int x)
 	return false;
 }
 
-/* Of registers that only the compute lane touches: as many as are in flight. */
+/* Registers that only the compute lane touches get as many copies as are in flight. */
 static void keep_in_flight(LaneRole *r, const Walk *w, int reg0)
 {
 	const Lane *l = &r->lane[0];

@@ -61,7 +61,7 @@ static void add_field(Text *t, char letter, int64_t v)
 	text_raw(t, digits + n, sizeof digits - (size_t)n);
 }
 
-/* What the last token of a block or channel said. */
+/* The contents of the last token of a block or channel. */
 typedef struct Last { int micro, what; int64_t length; LaneWait wait; } Last;
 
 static void add_tasks(Text *t, const Lane *l, const LaneEvent *e, double unit, Last *last)

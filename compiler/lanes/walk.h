@@ -57,7 +57,7 @@ typedef struct Walk {
 	int *todo, ntodo;               /* lanes that may be able to go on */
 } Walk;
 
-/* What a lane waits for, and the lane that owes it (-1: nobody). */
+/* What a lane waits for, and the lane that has to provide it (-1: none). */
 typedef struct WalkLack { LaneWait wait; int what, lane; } WalkLack;
 
 /* NULL, or why this is not a net: a sentence.  All lanes are to do. */

@@ -155,7 +155,7 @@ static bool reads_before(const Fuse *f, const int *list, int m, int k)
 	return false;
 }
 
-/* What group a reads and writes outside of a and b. */
+/* The values that group a reads and writes outside of a and b. */
 static void measure(const Fuse *f, int a, int b, Sizes *z)
 {
 	for (int m = 0; m < f->nmember[a]; m++) {

@@ -186,7 +186,8 @@ static bool all_constant(const Node *n)
 	return true;
 }
 
-/* What is inside of another way is not compared: the way itself was reported, or its results are constants. */
+/* Nodes inside control flow that takes another branch are not compared: the branch itself was reported, or its results
+ * are constants. */
 int whole_batch_controls(const Graph *g)
 {
 	int bad = 0;

@@ -47,7 +47,7 @@ static void fail(int i, const char *what, const char *why)
 		printf("not ok pipeline %d: %s%s%s\n", i, what, why ? ": " : "", why ? why : "");
 }
 
-/* What was proved comes to its end; in time, too. */
+/* A net that was proved runs to its end, also in the simulation with times. */
 static bool proved(int i, const LaneNet *n, Arena *a)
 {
 	int tasks = 0;

@@ -217,7 +217,7 @@ static double relative(double a, double b)
 	return fabs(a - b) / fmax(1, fmax(fabs(a), fabs(b)));
 }
 
-/* What the loss may be off because each operand is rounded to double once: half a unit times the slope, summed.  It is
+/* The error of the loss because each operand is rounded to double once: half a unit times the slope, summed.  It is
  * some 1e-5 of the largest slope at 10,000, so it hides no wrong one. */
 static double conditioned(int n, const int *which, const int *at, Tensor **t, Tensor **grad)
 {

@@ -253,7 +253,7 @@ static void layers(SolveProblem *p, Arena *a, int n, int per, int more, int d)
 	edge(p, a, 1, p->nnode - 1, 0);
 }
 
-/* What is remembered changes nothing: neither choices nor cost nor bound. */
+/* Memoised results change neither choices nor cost nor bound. */
 static void fold(SolveProblem *p, Arena *a, SolveResult *r, const char *what, int i)
 {
 	SolveResult plain;
