@@ -30,7 +30,7 @@ static int walk_segment(Ctx *c, const RtSegment *s, int micro)
 				t[j] = rt_value(c, c->values[j]);
 			if (c->watch)
 				c->watch->before(c);
-			int code = c->at->run(c, t);
+			int code = c->pace && c->at->kind == RT_COMPUTE ? 0 : c->at->run(c, t);
 			if (!code && c->after)
 				code = c->after(c, micro);
 			if (!code && c->watch)
@@ -74,8 +74,11 @@ static int walk_task(Ctx *c, const RtSchedule *s, const RtTask *t)
 	int code = c->queues ? rt_queues_before(c, a) : 0;
 	if (!code && a->updates && c->kind == RT_TRAIN && !c->verdict.reports)
 		code = rt_verdict(c);
+	double begun = c->pace ? rt_seconds() : 0;
 	for (int i = a->from; i < a->to && !code; i++)
 		code = walk_segment(c, &s->segment[i], micros > 1 ? t->micro : -1);
+	if (!code && c->pace)
+		rt_pace(c, a, begun);
 	if (!code && c->queues)
 		rt_queues_after(c, a);
 	if (!code && c->watch && c->watch->ran)

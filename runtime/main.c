@@ -457,6 +457,8 @@ static int prepare(Ctx *c, Args *a, double *at)
 			: rt_threads(c));
 	if (!code)
 		code = rt_lane_open(c);
+	if (!code)
+		code = rt_pace_open(c);
 	at[THREADS] = rt_seconds();
 	if (!code)
 		code = rt_device_touch(c);
@@ -562,6 +564,7 @@ static int run(Ctx *c, void *arg)
 	rt_signals_data(NULL);
 	rt_data_close(c);
 	rt_lane_close(c, code && code != RT_STOPPED);
+	rt_pace_close(c);
 	rt_pool_close(c);
 	return code;
 }

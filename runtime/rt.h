@@ -66,6 +66,7 @@ struct Ctx {
 	struct RtLoader *data;          /* data.c */
 	const void *const *given;       /* an array of samples per input, instead of the data set; NULL: none */
 	struct RtSaver *saver;          /* checkpoint.c */
+	struct RtPace *pace;            /* blocks sleep instead of computing; pace.c.  NULL: they compute */
 	struct RtWatch *watch;          /* called around every action; watch.c.  NULL: none */
 	double rate, norm;              /* reported by the last step; NAN: none */
 	bool again;                     /* the step is walked again, to find the first value that is not finite */

@@ -29,6 +29,11 @@ int   rt_do(Ctx *, RtProgramKind);                                         /* on
 void *rt_value(const Ctx *, int value);                                  /* its address on this rank */
 int64_t rt_offset(const RtProgram *, int value, int64_t piece);         /* of a piece, in the slab or the window */
 
+/* pace.c: blocks that sleep instead of computing. */
+int  rt_pace_open(Ctx *);                               /* if RT_PACE is set */
+void rt_pace_close(Ctx *);
+void rt_pace(const Ctx *, const RtActor *, double since); /* sleeps until the seconds of the block have passed */
+
 /* slab.c, slab_cuda.c: memory of the device.  The host fills a value by rt_host and rt_put, and reads it by rt_view. */
 int   rt_device_open(Ctx *, unsigned char *window);     /* window: shared memory of this rank, or NULL */
 int   rt_device_touch(Ctx *);                           /* makes all of it resident, with the threads of the pool */

@@ -17,7 +17,7 @@ void make_emit(Emit *e, const char *made)
 		"evaluate.c", "memory.c", "actor.c", "watch.c", "checkpoint.c", "resume.c", "folder.c", "agree.c",
 		"pulse.c",
 		"signals.c", "dump.c", "form.c", "shards.c", "replicas.c", "route.c", "bucket.c", "lane.c", "queue.c",
-		"verdict.c", "init.c",
+		"verdict.c", "pace.c", "init.c",
 		"normal.c", "infer.c",
 		"npy.c", "file.c", "json.c", "safetensors.c", "weights.c", "export.c", "data.h", "data.c",
 		"data_files.c",
