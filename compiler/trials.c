@@ -34,6 +34,7 @@ typedef struct Peak { char name[NAME_BYTES]; Loc loc; int64_t bytes; } Peak;
 /* The result of a trial. */
 typedef struct Measured {
 	Predicted is;                   /* is.bytes 0: there is no such program */
+	int64_t activations, weights;   /* bytes at the busiest action */
 	int npeak;
 	Peak peak[NAMED];               /* the largest values in memory at the busiest action */
 } Measured;
@@ -42,6 +43,7 @@ typedef struct Trial { int from; pid_t child; } Trial;          /* child 0: none
 static Trial plain, one, half;
 static Loc again;                       /* of the first @recompute */
 static int halved;
+static double could_save;               /* bytes that --recompute=none keeps for the backward pass */
 
 /* ---- one trial ---- */
 
@@ -95,6 +97,8 @@ static _Noreturn void measure(Model *m, const char *pass, int to)
 	t.is = m->plan->predicted;
 	if (m->graph->facts & PROVED) {
 		find_peaks(m->plan, &t);
+		t.activations = m->plan->layout.by[KEEP_ACT] + m->plan->layout.by[KEEP_INPUT];
+		t.weights = m->plan->layout.by[KEEP_PARAM];
 		if (!t.is.bytes)                /* emit refused it: the estimate of memplan is used */
 			t.is.bytes = m->plan->layout.slab + m->plan->layout.window;
 	}
@@ -172,13 +176,36 @@ static Measured try(Model *m, double limit)
 	return got;
 }
 
-static int refuse(const Mesh *m, const Measured *t)
+/* What would help, by numbers of the smallest program: half of the activations are in memory with twice as many
+ * micro-batches, whose gradients are then summed in memory of their own, or on twice as many ranks. */
+static void propose(const Model *m, const Measured *t)
+{
+	const Plan *p = m->plan;
+	int64_t micros = p->train.microbatches > 1 ? p->train.microbatches : 1, half = t->activations / 2;
+	if (could_save > 0)
+		note_at((Loc){ 0 },
+			"--recompute=auto may compute values again: up to %.0f bytes of whole values fewer stay for "
+			"the backward pass", could_save);
+	if (opt.change.again)
+		note_at((Loc){ 0 }, "this plan computes parts of the forward pass again in the backward pass already");
+	if (p->training && microbatch_rows(m->graph) % 2 == 0)
+		note_at((Loc){ 0 },
+			"--micro-batches=%" PRId64 " needs about %" PRId64 " bytes a rank: activations, %" PRId64
+			" bytes, are halved", 2 * micros, t->is.bytes - half + (micros == 1 ? t->weights : 0),
+			t->activations);
+	if (!p->stages)
+		note_at((Loc){ 0 }, "--ranks=%d needs about %" PRId64 " bytes a rank, if the batch is split further",
+			2 * p->main->nrank, t->is.bytes - half);
+}
+
+static int refuse(const Model *model, const Mesh *m, const Measured *t)
 {
 	fail_at(EXIT_NOPLAN, m->loc, "no plan was found that fits into %.0f bytes a rank: the smallest needs %" PRId64,
 		device.memory, t->is.bytes);
 	for (int i = 0; i < t->npeak; i++)
 		note_at(t->peak[i].loc, "then %s takes %" PRId64 " of them",
 			diag_escape(&arena_process, t->peak[i].name, strlen(t->peak[i].name)), t->peak[i].bytes);
+	propose(model, t);
 	return -1;
 }
 
@@ -223,7 +250,7 @@ static int find_limit(Model *m)
 			at = low[i];
 	}
 	if (at < 0)
-		return refuse(p.tight, &best);
+		return refuse(m, p.tight, &best);
 	int taken = at;
 	best = climb(m, &p, at, best, &taken);
 	opt.change.limit = rung(&p, taken);
@@ -305,11 +332,18 @@ int trials_recompute(Model *m)
 		again = a->loc;
 		start(&plain, m, "recompute", (Change){ .made = true, .keep = true });
 	}
-	if (opt.no_recompute || !opt.out || opt.change.trial || !m->plan->training)
+	if (!opt.out || opt.change.trial || !m->plan->training)
 		return 0;
 	if (read_memory(m))
 		return -1;
-	return search_memory_near(m->graph) ? find_again(m) : 0;
+	if (!search_memory_near(m->graph))
+		return 0;
+	if (!opt.no_recompute)
+		return find_again(m);
+	Checkpoints c;
+	checkpoints_choose(m->graph, 0, &c);
+	could_save = c.most - c.least;
+	return 0;
 }
 
 int trials_plan(Model *m)

@@ -54,6 +54,9 @@ try() { # name, percent of the memory, options
 try one 75 --ranks=1
 "$SBPCC" deep.ir -o no --ranks=1 --memory=$last --recompute=none >no.out 2>&1
 [ $? -eq 3 ] && echo "ok none is refused" || echo "not ok none is refused: $(head -n 1 no.out)"
+more=$(sed -n 's/.*--micro-batches=2 needs about \([0-9]*\) bytes a rank.*/\1/p' no.out)
+need=$("$SBPCC" deep.ir -o no --ranks=1 --micro-batches=2 | sed -n 's/.*memory of a rank: \([0-9]*\) bytes.*/\1/p')
+if grep -q -e '--recompute=auto' no.out && grep -q -e '--ranks=2 needs' no.out && awk -v a="$more" -v b="$need" 'BEGIN { exit !(a > 0.8 * b && a < 1.25 * b) }'; then echo "ok proposals"; else echo "not ok proposals: $more for 2 micro-batches, which need $need"; fi
 sed 's/^  h2 = .*)/& @keep/' deep.ir >pinned.ir
 "$SBPCC" pinned.ir -o pinned --ranks=1 --memory=$last >pinned.out 2>&1
 if grep -q '^recompute: ' pinned.out && ! grep '\.again' pinned/plan.ir | grep -q '^ *"h2\.'; then echo "ok keep wins"; else echo "not ok keep wins: $(head -n 1 pinned.out)"; fi
