@@ -1,12 +1,12 @@
-/* Bytes that are in use twice.  An area is the pieces of a register, or the scratch of a block.  Areas of a role that
- * share bytes are compared by vector clocks while the net is walked: one use is given back before the other is begun,
- * by the order of lanes, registers and messages alone.  Only what holds for both kinds of sends counts: a receive
- * writes after the send has begun, and a send knows nothing of its receive.  (Clocks and the test at the beginning
- * of a use: Flanagan and Freund, "FastTrack", PLDI 2009, section 3.)
+/* Finds bytes that two uses hold at the same time.  An area is the pieces of a register, or the scratch of a block.
+ * While the net is walked, vector clocks compare the areas of a role that share bytes: one use must end before the next
+ * begins, by the order of lanes, registers and messages alone.  Only orderings that hold for both kinds of sends count:
+ * a receive writes after the send has begun, and a send knows nothing of its receive.  (Clocks and the test at the
+ * beginning of a use: Flanagan and Freund, "FastTrack", PLDI 2009, section 3.)
  *
- * The walk is one order of all tasks.  If one use begins after another in it and the end of the other is not in its
- * past, then some run has both at the same time; if its end is, none has.  So the test at each beginning is enough.
- * Clocks count only lanes on which a use of shared bytes ends: nobody asks for the others. */
+ * The walk is one order of all tasks.  If a use begins in it and the end of an earlier use is not in its past, then
+ * some run has both at the same time; if the end is in its past, no run has.  So the test at each beginning is enough.
+ * Clocks count only lanes on which a use of shared bytes ends. */
 #include "lanes/walk.h"
 
 #include <stdlib.h>
@@ -94,7 +94,7 @@ static bool find_shared(Clocks *c)
 	return any;
 }
 
-/* How many ends a use of an area has: each lane that reads it gives it back; what nobody reads ends with its maker. */
+/* The number of ends of a use: each lane that reads the area gives it back; without readers, the maker ends the use. */
 static int ends_of(const Walk *w, const Area *a)
 {
 	return a->reg >= 0 && w->reg[a->reg].nuse ? w->reg[a->reg].nuse : 1;
@@ -159,7 +159,7 @@ static void clocks_begin(Clocks *c)
 			Tenant *t = &c->tenant[i][k];
 			t->lane = arena_array(a, int, ends + 1);
 			t->end = arena_array(a, int32_t, ends + 1);
-			/* what is there before the first step */
+			/* pieces that exist before the first step */
 			t->began = x->reg >= 0 && k < w->reg[x->reg].r->first;
 			t->open = t->began ? ends : 0;
 		}
@@ -172,7 +172,7 @@ static const char *area_name(const Clocks *c, const Area *a)
 		c->w->actor[a->actor].block->name);
 }
 
-/* A use begins on `lane`: those of areas that share its bytes are in its past. */
+/* A use begins on `lane`: checks that the last uses of areas that share its bytes are in its past. */
 static void enter(Clocks *c, int lane, int area, int piece)
 {
 	const Area *a = &c->area[area];
@@ -270,7 +270,7 @@ static void at_end(Clocks *c, int lane, const WalkActor *a)
 		leave(c, lane, area, 0);
 }
 
-/* All lanes of a meeting have what all have. */
+/* After a meeting, each of its lanes knows what all of them know. */
 static void at_meeting(Clocks *c, const WalkMeet *m, int n)
 {
 	int32_t *first = c->now + (size_t)m->lane[0] * (size_t)c->n;

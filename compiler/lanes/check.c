@@ -123,7 +123,7 @@ static bool any_order(Walk *w, WalkReg *r, const Micros *made)
 	return good;
 }
 
-/* The k-th piece read (or given back) is the k-th made. */
+/* The k-th piece read (or given back) must be the k-th made. */
 static const char *same_order(Walk *w, const WalkReg *r, const Micros *made, const Micros *took, const char *verb)
 {
 	const char *role = w->net->role[r->role].name, *name = r->r->name;
@@ -139,7 +139,7 @@ static const char *same_order(Walk *w, const WalkReg *r, const Micros *made, con
 	return NULL;
 }
 
-/* Per register: what its maker and each of its readers do in a step. */
+/* For each register: the micro-batches that its maker and each of its readers handle in a step. */
 typedef struct Lists { Micros *made, *seen, *given; } Lists;
 
 static const char *read_lists(Walk *w, Lists *l)
@@ -178,7 +178,7 @@ static const char *check_lists(Walk *w)
 		WalkReg *r = &w->reg[w->use[u].reg];
 		const Micros *made = &l.made[w->use[u].reg];
 		if (r->maker < 0 && !l.given[u].n)
-			continue;               /* it is always there */
+			continue;               /* the register is always there */
 		why = same_order(w, r, made, &l.seen[u], "read");
 		why = why ? why : same_order(w, r, made, &l.given[u], "given back");
 		why = why && any_order(w, r, made) ? NULL : why;
@@ -269,7 +269,7 @@ static const char *waits_for(const Walk *w, const WalkLack *lack)
 	}
 }
 
-/* From a lane that stands still along what each waits for, to the first lane for the second time. */
+/* From a lane that cannot go on, follows what each lane waits for, until a lane occurs for the second time. */
 static const char *standstill(Walk *w, int lane)
 {
 	int *turn = arena_array(w->arena, int, w->nlane), n = 0, at = lane;

@@ -6,11 +6,12 @@
  *   0UNSHARD   0RESHARD   0REDUCE_GRAD       parameters are gathered, let go, reduced: marks, written back
  *   0SEND_F3   1RECV_F3   1SEND_B3   0RECV_B3        activations to stage 1, gradients back to stage 0
  *
- * Without sends and receives, they follow from the actions.  With them, each rank runs its row as it stands, and a
- * send ends when it is received: what deadlocks then may work on one machine and hang on two (pytorch#172668).
+ * Without sends and receives in the file, they are derived from the actions.  With them, each rank runs its row as
+ * written, and a send ends when it is received: a row that deadlocks so may run on one machine and hang on two
+ * (pytorch#172668).
  *
- * PyTorch keeps actions in sets and matches a pattern that is not anchored.  Here each action must be whole, stand
- * once, be where it can run, and micro-batches are 0 .. m - 1 for every stage. */
+ * PyTorch keeps actions in sets and matches a pattern that is not anchored.  This reader is strict: each action must be
+ * complete, occur once and be where it can run, and micro-batches are 0 .. m - 1 for every stage. */
 #include "lanes/walk.h"
 
 #include <ctype.h>
@@ -279,7 +280,7 @@ static int check_whole(const PipeCsv *c, const CsvCell **seen, int s, int m)
 	return 0;
 }
 
-/* Sends and receives: both ends, if stages are on two ranks; none, if not. */
+/* Checks sends and receives: both ends must exist if the stages are on two ranks, none if they are on one. */
 static int check_sends(const PipeCsv *c, const CsvCell **seen, int s, int m)
 {
 	static const struct { int send, receive, next; } ways[] = { { SEND_F, RECV_F, 1 }, { SEND_B, RECV_B, -1 } };
@@ -397,7 +398,7 @@ static int block_of(const LaneRole *role, const CsvCell *x)
 	die("csv.c: no block of stage %d", x->stage);
 }
 
-/* Rows with sends as they stand: one lane for each rank, and a piece for each micro-batch. */
+/* Rows with sends are run as written: one lane for each rank, and a piece for each micro-batch. */
 void csv_net(const PipeCsv *c, Arena *a, LaneNet *net)
 {
 	for (int i = 0; i < net->nchannel; i++) {
@@ -436,7 +437,7 @@ static Loc cell_of(const PipeCsv *c, int rank, int n)
 	return c->cell[rank][0].at;
 }
 
-/* All ranks come to their end. */
+/* Checks that all ranks run to their end. */
 static int check_run(Reader *r)
 {
 	const PipeCsv *c = r->csv;

@@ -76,7 +76,7 @@ static bool start_of(const Exact *e, int l, double *row)
 
 /* ---- the bound ---- */
 
-/* The later of t and the arrival of what letter l needs for micro-batch k: known, or after its release. */
+/* The later of t and the arrival of the operand of letter l for micro-batch k: its known time, or its release time. */
 static double arrival(const Exact *e, int c, int l, int k, double t)
 {
 	const Words *w = e->w;
@@ -120,7 +120,7 @@ static double release_b(const Exact *e, int c, int s, int k)
 	return arrival(e, c, l, k, t);
 }
 
-/* Release times of what is left, from clock c. */
+/* Release times of the remaining tasks, from clock c. */
 static void releases(Exact *e, int c)
 {
 	int m = e->w->micros, n = e->w->p->nstage;
@@ -144,7 +144,7 @@ static double release(const Exact *e, int l, int k)
 	}
 }
 
-/* The end of rank r if it runs what is left in the order of release. */
+/* The end of rank r if it runs its remaining tasks in the order of release. */
 static double end_of(const Exact *e, int c, int r)
 {
 	const Words *w = e->w;
@@ -169,7 +169,7 @@ static double end_of(const Exact *e, int c, int r)
 	}
 }
 
-/* Whether every order that goes on from here has at least the period. */
+/* Whether every order that continues this node has at least the period to beat. */
 static bool hopeless(Exact *e)
 {
 	int n = e->nclock, nrank = e->w->nrank;
@@ -234,7 +234,7 @@ static bool covers(const Exact *e, const Seen *s, const double *row, int n)
 	return true;
 }
 
-/* Whether a node that was visited is at least as good; if not, this one is remembered. */
+/* Whether a visited node is at least as good as this one; if not, this one is remembered. */
 static bool dominated(Exact *e)
 {
 	const Words *w = e->w;
@@ -289,7 +289,7 @@ static void put(Exact *e, int l, const double *start)
 	}
 }
 
-/* Takes the last letter of rank r back.  Rows of lines follow from the message before. */
+/* Undoes the last letter of rank r.  Rows of lines are those of the message before. */
 static void take(Exact *e, int r, const double *end)
 {
 	const Words *w = e->w;

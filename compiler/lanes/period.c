@@ -46,7 +46,7 @@ static void give(Words *w, int l, int k, int place, double end, int origin, int 
 	}
 }
 
-/* Runs rank r until something is not there. */
+/* Runs rank r until a task has to wait for a message that is not sent yet. */
 static void advance(Words *w, const Word *o, int r, int *nstack)
 {
 	Pass *s = &w->pass;
@@ -131,7 +131,7 @@ static int cycle(Words *w, double *mean)
 	return best;
 }
 
-/* One pass, and beginnings raised by what it says.  1: some were raised; 0: none; -1: a deadlock. */
+/* One pass over all tasks, which raises beginnings.  1: some were raised; 0: none; -1: a deadlock. */
 static int raise_begins(Words *w, const Word *o, double guess, void (*seen)(void *, int), void *data)
 {
 	Pass *s = &w->pass;

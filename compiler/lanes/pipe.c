@@ -157,7 +157,7 @@ double pipe_seconds(const Pipeline *p, const PipeTask *t)
 	}
 }
 
-/* Runs a rank until its next task lacks something. */
+/* Runs a rank until its next task lacks an operand. */
 static void advance(const Pipeline *p, const PipeOrder *o, PipePlay *play, int r, bool first)
 {
 	PipeState *s = play->state;
@@ -189,7 +189,7 @@ static void advance(const Pipeline *p, const PipeOrder *o, PipePlay *play, int r
 	s->clock[r] = now;
 }
 
-/* One step, from the clocks as they are.  false: some rank did not come to its end. */
+/* Plays one step, from the current clocks.  false: some rank did not run to its end. */
 static bool play_step(const Pipeline *p, const PipeOrder *o, PipePlay *play, bool first)
 {
 	PipeState *s = play->state;
@@ -237,7 +237,8 @@ static int64_t peak_of(const Pipeline *p, const PipeOrder *o, int r)
 	return peak;
 }
 
-/* Plays more steps until every clock moves by one number.  Where that does not happen, the mean of the last half. */
+/* Plays more steps until every clock advances by the same number; if that does not happen, takes the mean of the last
+ * half. */
 static double period_of(const Pipeline *p, const PipeOrder *o, int steps, PipePlay *play)
 {
 	PipeState *s = play->state;

@@ -133,7 +133,7 @@ static void transfer(Player *p, int lane, int other, const WalkActor *a)
 	push(p, there, other, -1);
 }
 
-/* Looks at a lane that may be able to go on. */
+/* Starts the next task of a lane, if it can start. */
 static void look(Player *p, int lane)
 {
 	WalkLack lack;
@@ -171,7 +171,7 @@ static void end(Player *p, int lane)
 		event_of(p, lane)->ready = p->now;
 }
 
-/* A part of a block is over: the next meeting, or its end. */
+/* A part of a block has ended: goes on to its next meeting, or to its end. */
 static void part(Player *p, int lane)
 {
 	const LaneBlock *b = walk_actor(&p->w, lane)->block;

@@ -51,7 +51,7 @@ typedef struct Search {
 	/* on some stage W needs more memory than F keeps: there BW may fit where B and W do not.  Else B and W are at
 	 * least as good.  The exact search knows B and W only */
 	bool fused;
-	Word *best, *now, *try, *start;         /* start: what `from` says */
+	Word *best, *now, *try, *start;         /* start: the order that `from` names */
 	WordCost cost;                  /* of best */
 	const char *from;
 	uint64_t random;
@@ -81,7 +81,7 @@ static void consider(Search *s, const Word *o, const char *from)
 	words_copy(s->w, s->best, o);
 }
 
-/* The stages lie as the schedule wants it. */
+/* Whether the stages are on the ranks that the schedule requires. */
 static bool placed(const PipeSchedule *t, const Pipeline *p, Arena *a)
 {
 	if (p->nstage % p->nrank || (t->chunks && t->chunks * p->nrank != p->nstage))
@@ -124,7 +124,7 @@ static void begin(Search *s)
 
 /* ---- the critical cycle ---- */
 
-/* The longest path to the end of a clock, as what runs back to back on its ranks, last first. */
+/* The longest path to the end of a clock, as runs of tasks that follow each other on one rank, last first. */
 static void trace(void *data, int clock)
 {
 	Search *s = data;
@@ -192,7 +192,7 @@ static void shift(Word *o, int from, int to)
 	o->at[to] = l;
 }
 
-/* Whether a letter may go there: each B behind its F, each W behind its B, and the memory suffices. */
+/* Whether a letter may move there: each B stays behind its F, each W behind its B, and the memory suffices. */
 static bool legal(Search *s, int r)
 {
 	const Words *w = s->w;
@@ -281,7 +281,7 @@ static bool change(Search *s, int r, int from, int to, bool ties)
 	return false;
 }
 
-/* One move that shortens the longest path to the end of all. */
+/* One move that shortens the longest path to the end of the step. */
 static bool shorten(Search *s)
 {
 	Words *w = s->w;
@@ -306,7 +306,7 @@ static bool shorten(Search *s)
 	return false;
 }
 
-/* Swaps neighbours of rank r back to the order of the beginning.  place: [letter][micro-batch], as there. */
+/* Swaps neighbours of rank r back towards the order of the start.  place: [letter][micro-batch], in that order. */
 static void restore(Search *s, int r, int *place)
 {
 	const Words *w = s->w;
@@ -354,7 +354,7 @@ static double better(void *data, const Word *o)
 	return s->cost.period;
 }
 
-/* All orders, if they are few enough for the work.  true: the best is proven. */
+/* Searches all orders, if the work suffices.  true: the best is proven. */
 static bool prove(Search *s, double work)
 {
 	Words *w = s->w;
@@ -364,7 +364,7 @@ static bool prove(Search *s, double work)
 	return exact_search(w, s->cost.period, s->x, work, better, s) && !s->fused;
 }
 
-/* What the search may use. */
+/* Allocates the state of the search, with a budget of work for these seconds. */
 static void prepare(Search *s, const Pipeline *p, Arena *a, Words *w, double seconds)
 {
 	words_begin(p, a, w);

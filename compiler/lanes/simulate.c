@@ -55,7 +55,7 @@ static const char *try(const Pipeline *p, const PipeSchedule *s, Arena *a, Trial
 	return NULL;
 }
 
-/* Rows with sends of their own run as they stand: their times are those of the net. */
+/* Rows with sends of their own are run as written: their times are those of the net. */
 static void times_of_net(const Pipeline *p, Trial *t)
 {
 	PipePlay *y = &t->play;
@@ -148,7 +148,7 @@ static double shortest(const Pipeline *p, const PipeOrder *o)
 	return least;
 }
 
-/* What a rank does, in columns of `cell` seconds.  show(line, from, to, kind, micro) draws one task. */
+/* Draws the tasks of a rank, in columns of `cell` seconds, by calling show(line, from, to, kind, micro) for each. */
 typedef void Show(char *line, int from, int to, char kind, int micro);
 
 static void draw_rank(const Pipeline *p, const Trial *t, int r, double cell, char *line, Show *show)

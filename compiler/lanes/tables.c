@@ -1,5 +1,5 @@
-/* What the rows of a net say by themselves, before anything is walked: numbers are in range, no list names a register
- * twice, and each stage runs each of its blocks once for each micro-batch, in legal order:
+/* Checks the rows of a net before it is walked: numbers are in range, no list names a register twice, and each stage
+ * runs each of its blocks once for each micro-batch, in legal order:
  *
  *   begin           before all blocks of its stage (stage -1: of its lane)
  *   body, load, F   of every micro-batch
@@ -129,7 +129,7 @@ static const char *check_role(Tables *c, int role)
 
 static bool per_micro(BlockKind k) { return k != BLOCK_BEGIN && k != BLOCK_UPDATE; }
 
-/* Tasks of a lane: behind which one a block runs for a micro-batch; 0: never. */
+/* By block and micro-batch: 1 + the position of its task on the lane; 0: it never runs. */
 typedef struct Turns { const LaneRole *r; const Lane *lane; int **of; } Turns;
 
 static const LaneBlock *block_at(const Turns *t, int i)
@@ -173,7 +173,7 @@ static bool is_before(BlockKind a, BlockKind b)
 	return rank[a] && rank[a] < rank[b];
 }
 
-/* Blocks of one stage, pair by pair. */
+/* Compares the blocks of one stage, pair by pair. */
 static const char *check_pair(Tables *c, const Turns *t, int i, int k)
 {
 	const LaneBlock *a = &t->r->block[i], *b = &t->r->block[k];
@@ -204,7 +204,7 @@ static bool covered(const Turns *t, int i, int m)
 	return false;
 }
 
-/* A begin or an update, against a task of the same lane. */
+/* Compares a begin or an update with a task of the same lane. */
 static const char *check_once(Tables *c, const Turns *t, int once, int i)
 {
 	const LaneBlock *a = block_at(t, once), *b = block_at(t, i);

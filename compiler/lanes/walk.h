@@ -60,7 +60,7 @@ typedef struct Walk {
 /* What a lane waits for, and the lane that has to provide it (-1: none). */
 typedef struct WalkLack { LaneWait wait; int what, lane; } WalkLack;
 
-/* NULL, or why this is not a net: a sentence.  All lanes are to do. */
+/* NULL, or a sentence that says why this is not a net.  All lanes are in todo. */
 const char *walk_begin(Walk *, const LaneNet *, int steps, bool buffered, Arena *);
 int  walk_next(Walk *);                                 /* a lane to look at; -1: none is left */
 bool walk_done(const Walk *, int lane);
@@ -73,8 +73,8 @@ int  walk_start(Walk *, int lane);
 bool walk_meet(Walk *, int lane);                       /* comes to its next meeting; true: all are there */
 void walk_end(Walk *, int lane);
 void walk_wake(Walk *, int lane);
-/* Runs until nothing can go on, without time.  see(..) is called when a task starts, when its lane has met, and when
- * it ends; a send before its receive. */
+/* Runs without time until no lane can go on.  see(..) is called when a task starts, when its lane has met, and when it
+ * ends; for a send before its receive. */
 typedef enum { WALK_START, WALK_MET, WALK_END } WalkMoment;
 void walk_run(Walk *, void (*see)(Walk *, int lane, WalkMoment, void *), void *with);
 char *walk_name(const Walk *, int lane);                /* "rank 0: F1 of micro-batch 3" */
@@ -82,7 +82,7 @@ char *walk_name(const Walk *, int lane);                /* "rank 0: F1 of micro-
 /* tables.c: NULL, or a row of the net that is wrong by itself. */
 const char *tables_check(const LaneNet *, Arena *);
 
-/* bytes.c: walk_run, and NULL, or which bytes are in use twice. */
+/* bytes.c: walk_run; returns NULL, or which bytes two uses hold at the same time. */
 const char *bytes_run(Walk *);
 
 #endif
