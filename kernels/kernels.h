@@ -69,7 +69,7 @@ int k_move(Ctx *, void *y, int64_t yoffset, const void *x, int64_t xoffset, KLoo
 /* reduce: y, dense over the kept loops, combines x over the other loops, in order. */
 int k_reduce_f32(Ctx *, float *y, const float *x, KLoops keep, KLoops over, KReduce);
 /* The mean of `all` elements, of which the loops cover only some: a term of a mean that is split over ranks. */
-int k_mean_part_f32(Ctx *, float *y, const float *x, KLoops keep, KLoops over, int64_t all);
+int k_mean_shard_f32(Ctx *, float *y, const float *x, KLoops keep, KLoops over, int64_t all);
 
 /* Numbers in [0, 1) by Philox 4x32-10: element i of y is number from + k_place(l, i) of the logical tensor, so that the
  * result does not depend on how the tensor is split.  The innermost stride is 1, or the tensor has one element. */
@@ -94,11 +94,11 @@ int k_xent_both_f32(Ctx *, float *y, float *lse, float *dx, const float *x, cons
 	const float *dy, int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss);
 int k_nll_f32(Ctx *, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n,
 	int64_t inner, int64_t ignore, KLoss);
-/* The _part variants: x holds classes first .. first + n - 1 of all; labels of other classes select nothing; weight
+/* The _shard variants: x holds classes first .. first + n - 1 of all; labels of other classes select nothing; weight
  * covers all classes. */
-int k_xent_grad_part_f32(Ctx *, float *dx, const float *x, const int64_t *label, const float *weight, const float *lse,
+int k_xent_grad_shard_f32(Ctx *, float *dx, const float *x, const int64_t *label, const float *weight, const float *lse,
 	const float *dy, int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss, int64_t first, int64_t all);
-int k_nll_part_f32(Ctx *, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer,
+int k_nll_shard_f32(Ctx *, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer,
 	int64_t n, int64_t inner, int64_t ignore, KLoss, int64_t first, int64_t all);
 /* The sum of exp(x - top), where each row has its own top. */
 int k_sum_exp_f32(Ctx *, float *y, const float *x, const float *top, int64_t outer, int64_t n, int64_t inner);
@@ -153,11 +153,11 @@ int k_gather(Ctx *, void *y, const void *x, const int64_t *index, int64_t outer,
 int k_gather_grad_f32(Ctx *, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n, int64_t inner,
 	int64_t count);
 
-/* The _part variants: x holds n rows of a table of `all` rows, from row `first` on.  Other rows give zeros, and their
+/* The _shard variants: x holds n rows of a table of `all` rows, from row `first` on.  Other rows give zeros, and their
  * gradients are skipped. */
-int k_gather_part(Ctx *, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner,
+int k_gather_shard(Ctx *, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner,
 	int64_t count, int64_t width, int64_t first, int64_t all);
-int k_gather_grad_part_f32(Ctx *, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n,
+int k_gather_grad_shard_f32(Ctx *, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n,
 	int64_t inner, int64_t count, int64_t first, int64_t all);
 
 /* conv: planes of batch x groups x channels; cin and cout are the channels of one group; b may be NULL. */
@@ -173,7 +173,7 @@ int k_maxpool_f32(Ctx *, float *y, const float *x, int64_t planes, KWindow);
 int k_maxpool_grad_f32(Ctx *, float *dx, const float *g, const float *x, int64_t planes, KWindow);
 /* The same for a rank that holds only a range of the input of its windows: dx is size elements from `from` on along
  * each axis, and may extend beyond all windows. */
-int k_maxpool_grad_part_f32(Ctx *, float *dx, const float *g, const float *x, int64_t planes, KWindow, KStretch);
+int k_maxpool_grad_shard_f32(Ctx *, float *dx, const float *g, const float *x, int64_t planes, KWindow, KStretch);
 
 /* round: rounds y to the nearest bfloat16 or float16 number. */
 int k_round_bf16(Ctx *, float *y, int64_t n);

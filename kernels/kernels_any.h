@@ -36,9 +36,9 @@ int k_maxpool_nd(Ctx *, void *y, int64_t *index, const void *x, int64_t planes, 
 int k_maxpool_nd_grad(Ctx *, void *dx, const void *g, const void *x, int64_t planes, const KWindows *, KType);
 int k_sumpool(Ctx *, void *y, const void *x, int64_t planes, const KWindows *, KPool, KType);
 int k_sumpool_grad(Ctx *, void *dx, const void *g, int64_t planes, const KWindows *, KPool, KType);
-int k_maxpool_nd_grad_part(Ctx *, void *dx, const void *g, const void *x, int64_t planes, const KWindows *,
+int k_maxpool_nd_grad_shard(Ctx *, void *dx, const void *g, const void *x, int64_t planes, const KWindows *,
 	KStretch, KType);
-int k_sumpool_grad_part(Ctx *, void *dx, const void *g, int64_t planes, const KWindows *, KStretch, KPool, KType);
+int k_sumpool_grad_shard(Ctx *, void *dx, const void *g, int64_t planes, const KWindows *, KStretch, KPool, KType);
 
 /* any: elements of any width, in bytes.  Negative indices count from the end; one out of range ends the job. */
 int k_fill(Ctx *, void *y, int64_t offset, KLoops, const void *value, int64_t width);
@@ -50,7 +50,7 @@ int k_reverse_sequence(Ctx *, void *y, const void *x, const int64_t *len, int64_
 int k_gather_nd(Ctx *, void *y, const void *x, const int64_t *index, const KNd *, int64_t width);
 int k_one_hot(Ctx *, void *y, const int64_t *index, const void *values, int64_t outer, int64_t depth, int64_t inner,
 	int64_t width);
-int k_one_hot_part(Ctx *, void *y, const int64_t *index, const void *values, int64_t outer, int64_t depth,
+int k_one_hot_shard(Ctx *, void *y, const int64_t *index, const void *values, int64_t outer, int64_t depth,
 	int64_t inner, int64_t width, int64_t first, int64_t all);
 int k_compress(Ctx *, void *y, const void *x, const uint8_t *keep, int64_t nkeep, int64_t outer, int64_t n,
 	int64_t inner, int64_t width);

@@ -72,7 +72,7 @@ static int walk_task(Ctx *c, const RtSchedule *s, const RtTask *t)
 	if (c->comm && c->comm->task)
 		c->comm->task(c, t->actor);
 	int code = c->queues ? rt_queues_before(c, a) : 0;
-	if (!code && a->updates && c->kind == RT_TRAIN && !c->verdict.reports)
+	if (!code && a->updates && c->kind == RT_TRAIN && !c->vote.reports)
 		code = rt_verdict(c);
 	double begun = c->pace ? rt_seconds() : 0;
 	for (int i = a->from; i < a->to && !code; i++)

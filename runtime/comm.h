@@ -20,7 +20,7 @@ typedef struct RtComm {
 	void (*release)(Ctx *, const struct RtJob *);     /* waits until no peer reads its operands; NULL: none does */
 	void (*late)(Ctx *, double since);                /* the walk waits for the lane since then; NULL: ignored */
 	int (*barrier)(Ctx *);
-	void (*say)(Ctx *, const RtVerdict *);            /* the part of this rank in the verdict of a step; goes on */
+	void (*say)(Ctx *, const RtVerdict *);            /* the vote of this rank on a step; does not wait */
 	int (*hear)(Ctx *, RtVerdict *, bool wait);       /* the verdict: 0, RT_LATER, or an exit status */
 	double (*waited)(const Ctx *, int rank);          /* seconds that a rank has waited for others; NULL: unknown */
 	bool (*theirs)(const Ctx *, const void *);        /* a peer's memory is mapped at this address; NULL: none is */

@@ -40,7 +40,7 @@ typedef struct Shared {
 	_Atomic uint32_t said[2];       /* the last values of rank 0, alternating */
 	_Atomic uint32_t worst[3];      /* the largest values of all ranks, rotating */
 	_Atomic uint32_t named;         /* a rank is lost, and another one reports it */
-	/* of a step: ranks that have said their part, the largest of each word, when the last rank spoke; rotating */
+	/* of a step: ranks that have voted, the largest of each word, when the last rank spoke; rotating */
 	struct { _Atomic uint32_t said, worst[3]; _Atomic uint64_t when; } verdict[3];
 } Shared;
 
@@ -607,16 +607,16 @@ static void raise_to(_Atomic uint32_t *at, uint32_t value)
 		;
 }
 
-/* As in rt_worst, three slots rotate: a rank says its part in the next verdict after it has heard this one. */
-static void say_part(Ctx *c, const RtVerdict *v)
+/* As in rt_worst, three slots rotate: a rank votes on the next verdict after it has heard this one. */
+static void vote(Ctx *c, const RtVerdict *v)
 {
 	Local *l = c->comm->state;
-	const uint32_t part[] = { v->code, v->not_finite, v->stop };
+	const uint32_t mine[] = { v->code, v->not_finite, v->stop };
 	uint32_t slot = l->verdict % 3, next = (slot + 1) % 3;
 	for (int i = 0; i < 3; i++) {
 		if (c->rank == 0)
 			atomic_store(&l->shared->verdict[next].worst[i], 0);
-		raise_to(&l->shared->verdict[slot].worst[i], part[i]);
+		raise_to(&l->shared->verdict[slot].worst[i], mine[i]);
 	}
 	if (c->rank == 0)
 		atomic_store(&l->shared->verdict[next].said, 0);
@@ -710,7 +710,7 @@ static int child(const RtProgram *p, Local *l, int rank, pid_t parent, int (*bod
 	rt_signals(ask_once);
 	rt_on(SIGINT, SIG_IGN);         /* the parent gets it and counts it once */
 	RtComm comm = { .name = "local", .publish = publish, .advance = advance, .release = release, .late = late,
-		.barrier = barrier, .say = say_part, .hear = hear, .waited = waited, .theirs = theirs,
+		.barrier = barrier, .say = vote, .hear = hear, .waited = waited, .theirs = theirs,
 		.bell = &l->pulse[rank].bell, .rest = rest,
 		.end_publish = end_publish, .end_advance = end_advance, .task = begin_task,
 		.waits = waits, .state = l };

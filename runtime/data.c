@@ -422,7 +422,7 @@ int rt_load(Ctx *c)
 	else if (!ahead)
 		fill(d, b, load);
 	/* a bad sample on one rank ends the step of all: of training, by the verdict */
-	if (b->wrong.code && !(c->kind == RT_TRAIN && c->verdict.code))
+	if (b->wrong.code && !(c->kind == RT_TRAIN && c->vote.code))
 		rt_error(c, b->wrong.code, "%s", b->wrong.text);
 	if (c->kind != RT_TRAIN || c->nrank == 1)
 		code = (int)rt_worst(c, (uint32_t)b->wrong.code);
@@ -458,10 +458,10 @@ int rt_save_loss(Ctx *c, const float *value)
 	if (code)
 		return code;
 	c->loss = (double)v;
-	if (!isfinite(v) && !c->again && !c->verdict.said)
+	if (!isfinite(v) && !c->again && !c->vote.said)
 		rt_error(c, RT_NUMERIC, "the loss is %g", (double)v);
 	if (!isfinite(v))
-		c->verdict.not_finite = 1;
+		c->vote.not_finite = 1;
 	return rt_verdict(c);
 }
 

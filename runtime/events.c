@@ -90,18 +90,18 @@ static void end(RtReport *r, Bytes *b)
 /* Creates all folders of the path. */
 static int make_folders(const char *path)
 {
-	char part[RT_PATH];
+	char prefix[RT_PATH];
 	size_t n = strlen(path);
-	if (n >= sizeof part) {
+	if (n >= sizeof prefix) {
 		errno = ENAMETOOLONG;
 		return -1;
 	}
 	for (size_t i = 1; i <= n; i++) {
 		if (path[i] != '/' && path[i])
 			continue;
-		memcpy(part, path, i);
-		part[i] = 0;
-		if (mkdir(part, 0777) && errno != EEXIST)
+		memcpy(prefix, path, i);
+		prefix[i] = 0;
+		if (mkdir(prefix, 0777) && errno != EEXIST)
 			return -1;
 	}
 	return 0;

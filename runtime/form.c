@@ -677,7 +677,7 @@ int form_pieces(const Form *src, const Form *dst, int to, bool *fill,
 	int order[FORM_MESH], n = 0, cells = 1, terms = 1, mine[FORM_MESH], code = 0;
 	bool one_mesh = form_one_mesh(src, dst);
 	int64_t wanted, given = 0;
-	FormShard part;
+	FormShard want;
 	form_coord(dst, to, mine);
 	for (int k = 0; k < src->ndim; k++)
 		if (src->cut[k].kind == FORM_S) {
@@ -689,9 +689,9 @@ int form_pieces(const Form *src, const Form *dst, int to, bool *fill,
 			order[n++] = k;
 			terms *= src->mesh[k];
 		}
-	if (form_shard(dst, to, &part))
+	if (form_shard(dst, to, &want))
 		return -1;
-	wanted = form_elements(&part);
+	wanted = form_elements(&want);
 	for (int c = 0; c < cells && !code && wanted; c++) {
 		bool first = true;
 		for (int t = 0; t < terms && !code; t++) {
@@ -710,7 +710,7 @@ int form_pieces(const Form *src, const Form *dst, int to, bool *fill,
 				code = -1;
 				break;
 			}
-			int met = meet(&x, &part, &p);
+			int met = meet(&x, &want, &p);
 			if (met > 0) {
 				given += first ? p.elements : 0;
 				first = false;
@@ -723,6 +723,6 @@ int form_pieces(const Form *src, const Form *dst, int to, bool *fill,
 	}
 	if (fill)
 		*fill = given < wanted;
-	form_shard_free(&part);
+	form_shard_free(&want);
 	return code;
 }

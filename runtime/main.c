@@ -354,7 +354,7 @@ static int not_a_number(Ctx *c, const Args *a)
 	rt_data_pause(c);
 	rt_watch_close(c);
 	c->at = NULL;
-	if (c->verdict.all.not_finite && !rt_watch_open(c, NULL, false, true)) {
+	if (c->vote.all.not_finite && !rt_watch_open(c, NULL, false, true)) {
 		c->again = true;
 		rt_do(c, RT_TRAIN);
 	}
@@ -407,7 +407,7 @@ static int train_steps(Ctx *c, const Args *a, RtReport *r)
 			rt_report_step(c, r);
 		c->step++;
 		c->at = NULL;
-		bool stop = c->nrank > 1 ? c->verdict.all.stop : rt_stop_asked(c);
+		bool stop = c->nrank > 1 ? c->vote.all.stop : rt_stop_asked(c);
 		rt_save_look(c);
 		bool due = a->save_every && c->step % a->save_every == 0, end = stop || c->step == r->steps;
 		if (a->eval_every && !stop && (c->step % a->eval_every == 0 || end))

@@ -14,7 +14,7 @@
 /* Tables of transfers. */
 static size_t tables(const RtProgram *p)
 {
-	size_t n = RT_SIGNALS + (size_t)p->nform * RT_PART;
+	size_t n = RT_SIGNALS + (size_t)p->nform * RT_SHARD;
 	for (int i = 0; i < p->nmove; i++)
 		n += RT_ROUTE + (size_t)form_group(&p->form[p->move[i].from - 1], &p->form[p->move[i].to - 1]) *
 			RT_PEERS;

@@ -271,9 +271,9 @@ int rt_mpi_rest(Ctx *c, uint32_t rung, int what, int turn)
 void rt_mpi_say(Ctx *c, const RtVerdict *v)
 {
 	Mpi *m = c->comm->state;
-	memcpy(m->part, (uint32_t[]){ v->code, v->not_finite, v->stop }, sizeof m->part);
+	memcpy(m->vote, (uint32_t[]){ v->code, v->not_finite, v->stop }, sizeof m->vote);
 	pthread_mutex_lock(&m->lock);
-	MPI_Iallreduce(m->part, m->verdict, 3, MPI_UINT32_T, MPI_MAX, m->says, &m->heard_all);
+	MPI_Iallreduce(m->vote, m->verdict, 3, MPI_UINT32_T, MPI_MAX, m->says, &m->heard_all);
 	pthread_mutex_unlock(&m->lock);
 }
 

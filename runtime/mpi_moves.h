@@ -40,7 +40,7 @@ typedef struct RtMpi {
 	_Atomic uint32_t *heard;          /* by rank: its answers */
 	RtAsking asking[2];               /* of the walk and of the courier */
 	MPI_Comm says;                    /* verdicts have their own communicator */
-	uint32_t part[3], verdict[3];
+	uint32_t vote[3], verdict[3];
 	MPI_Request heard_all;
 } RtMpi;
 

@@ -20,14 +20,14 @@ typedef struct RtPool RtPool;
 typedef enum { RT_PLAIN, RT_AVX2, RT_AVX512 } RtIsa;
 
 /* The verdict of a training step (verdict.c): the worst exit status of loads; whether the loss is not finite; whether
- * the run ends.  And what this rank has done for it. */
+ * the run ends.  A rank's vote on it, and whether it has been sent and the verdict received. */
 typedef struct RtVerdict { uint32_t code, not_finite, stop; } RtVerdict;
-typedef struct RtPart {
+typedef struct RtVote {
 	uint32_t code, not_finite, stop;
 	RtVerdict all;
 	int loads;                      /* still to come */
 	bool reports, said, heard;      /* reports: this rank reports the loss */
-} RtPart;
+} RtVote;
 
 /* The context of a rank, the first argument of every kernel. */
 struct Ctx {
@@ -60,7 +60,7 @@ struct Ctx {
 	double loss;                    /* reported by the last step */
 	RtSums sums;                    /* reported by the last step or the last batch of an evaluation */
 	int64_t micro;                  /* the current micro-batch, from 0 */
-	RtPart verdict;                 /* of the last step */
+	RtVote vote;                    /* of the last step */
 	int64_t runs[RT_PROGRAMS];      /* steps, batches and inferences of this process that have begun */
 	int64_t piece;                  /* the current micro-batch, counted over all runs of the program */
 	struct RtLoader *data;          /* data.c */
@@ -84,7 +84,7 @@ struct Ctx {
 enum { RT_BASE = 112 << 10, RT_AT_START = 64 << 10, RT_STACK = 32 << 10, RT_SAVER = 56 << 10, RT_SAVED = 256 };
 /* Of names and places in files that are read (and RT_SAVED of each tensor), and of each file that is written. */
 enum { RT_READER = 16 << 10, RT_WRITER = 8 << 10 };
-enum { RT_SIGNALS = 24 << 10, RT_SIGNAL = 64, RT_PART = 272, RT_ROUTE = 128, RT_PEERS = 64 };
+enum { RT_SIGNALS = 24 << 10, RT_SIGNAL = 64, RT_SHARD = 272, RT_ROUTE = 128, RT_PEERS = 64 };
 /* scratch for tests and benchmarks of kernels: kernels/cpu/work.h */
 enum { RT_WORK_SHARED = 4 << 20, RT_WORK_EACH = 4 << 20 };
 

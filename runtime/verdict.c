@@ -4,7 +4,7 @@
  *   rank 0   load  F  ......  B   says good, stop       hears | update
  *   rank 1   load  says good  F  B  ....................hears | update
  *
- * A rank says its part once per step, as soon as it is known, and continues; it waits for the parts of the others where
+ * A rank votes once per step, as soon as it is known, and continues; it waits for the votes of the others where
  * it reports the loss, or before its first update.  After bad data it computes with zeros, so that other ranks get what
  * they wait for.  There is no other barrier in or between steps. */
 #include "comm.h"
@@ -20,8 +20,8 @@ static bool acts(const RtSchedule *s, const RtActor *a, RtKind kind)
 
 void rt_verdict_begin(Ctx *c, const RtSchedule *s)
 {
-	RtPart *v = &c->verdict;
-	*v = (RtPart){ 0 };
+	RtVote *v = &c->vote;
+	*v = (RtVote){ 0 };
 	for (int i = 0; i < s->ntask; i++) {
 		v->loads += acts(s, &s->actor[s->task[i].actor], RT_LOAD);
 		v->reports |= acts(s, &s->actor[s->task[i].actor], RT_SAVE);
@@ -30,7 +30,7 @@ void rt_verdict_begin(Ctx *c, const RtSchedule *s)
 
 static void say(Ctx *c)
 {
-	RtPart *v = &c->verdict;
+	RtVote *v = &c->vote;
 	if (v->said)
 		return;
 	v->said = true;
@@ -42,7 +42,7 @@ static void say(Ctx *c)
 
 bool rt_verdict_loaded(Ctx *c, int code)
 {
-	RtPart *v = &c->verdict;
+	RtVote *v = &c->vote;
 	v->code = (uint32_t)code > v->code ? (uint32_t)code : v->code;
 	if (!--v->loads && !v->reports)
 		say(c);
@@ -51,7 +51,7 @@ bool rt_verdict_loaded(Ctx *c, int code)
 
 int rt_verdict(Ctx *c)
 {
-	RtPart *v = &c->verdict;
+	RtVote *v = &c->vote;
 	int code = 0;
 	say(c);
 	for (int turn = 0; c->nrank > 1 && !v->heard && !code; turn++) {

@@ -12,7 +12,7 @@ static void call_gather(const Print *p)
 	int axis = kernel_axis(p->n, x.ndim);
 	const char *first = calls_origin(p, p->take[0], axis);
 	bool shard = strcmp(first, "0") != 0;
-	args_call(p, shard ? "k_gather_part" : "k_gather", "0", "01");
+	args_call(p, shard ? "k_gather_shard" : "k_gather", "0", "01");
 	args_around(p, &x, axis);
 	args_sizes(p, loops_count(&i));
 	if (!shard) {
@@ -37,7 +37,7 @@ static void call_gather_grad(const Print *p)
 		role_file(p->e, "index_tree");
 		args_need(p, k_work_lists(y.d[axis], loops_count(&i)));
 	}
-	args_call(p, tree ? "k_gather_grad_tree_f32" : shard ? "k_gather_grad_part_f32" : single ? "k_gather_grad_f32"
+	args_call(p, tree ? "k_gather_grad_tree_f32" : shard ? "k_gather_grad_shard_f32" : single ? "k_gather_grad_f32"
 		: "k_gather_grad", "0", "02");
 	args_around(p, &y, axis);
 	args_sizes(p, loops_count(&i));
@@ -154,7 +154,7 @@ static void call_one_hot(const Print *p)
 	int axis = kernel_axis(p->n, y.ndim);
 	const char *first = calls_origin(p, p->make[0], axis);
 	bool shard = strcmp(first, "0") != 0;
-	args_call(p, shard ? "k_one_hot_part" : "k_one_hot", "0", "02");
+	args_call(p, shard ? "k_one_hot_shard" : "k_one_hot", "0", "02");
 	args_around(p, &y, axis);
 	if (!shard) {
 		args_width(p, p->n->in[2]);

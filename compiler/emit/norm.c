@@ -86,7 +86,7 @@ static void call_xent_grad(const Print *p)
 	loss_chunks(p);
 	if (opt.chunks)
 		args_need(p, (KWork){ 12 * loops_count(&t), 0 });
-	print_shard(p, opt.chunks ? "k_xent_grad_tree_f32" : "k_xent_grad_f32", "k_xent_grad_part_f32", "01234");
+	print_shard(p, opt.chunks ? "k_xent_grad_tree_f32" : "k_xent_grad_f32", "k_xent_grad_shard_f32", "01234");
 }
 
 static void call_xent_both(const Print *p)
@@ -111,7 +111,7 @@ const CallPair norm_pairs[] = {
 
 static void call_nll(const Print *p)
 {
-	print_shard(p, "k_nll_f32", "k_nll_part_f32", "012");
+	print_shard(p, "k_nll_f32", "k_nll_shard_f32", "012");
 }
 
 static void call_sum_exp(const Print *p)

@@ -462,7 +462,7 @@ const char *pointwise_function(Emit *e, const Action *act, int rank)
 	if (!loop) {                            /* functions of other lengths share the loop */
 		loop = name;
 		map_put(&e->pwbyname, name_of(body), name);
-		p.c = arena_printf(a, "\n%s\n%s(%s)\n{\n%s}\n", about, act->host ? "TILE" : "PART", name, c_body(&g));
+		p.c = arena_printf(a, "\n%s\n%s(%s)\n{\n%s}\n", about, act->host ? "TILE" : "RANGE", name, c_body(&g));
 	}
 	if (!act->host)
 		p.c = arena_printf(a, "%sRUN(%s, %s, %s)\n", p.c, name, loop, run);

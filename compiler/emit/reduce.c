@@ -46,7 +46,7 @@ static void print_reduce(const Print *p, const bool *gone, const char *how)
 	bool shard = all != here;
 	if (opt.chunks)
 		logical_loops(p, &x, st, gone, &keep, &over);
-	args_call(p, shard ? "k_mean_part_f32" : chunks > 1 ? "k_reduce_tree_f32" : single ? "k_reduce_f32"
+	args_call(p, shard ? "k_mean_shard_f32" : chunks > 1 ? "k_reduce_tree_f32" : single ? "k_reduce_f32"
 		: "k_reduce", "0", "0");
 	args_loops(p, &keep);
 	args_loops(p, &over);

@@ -47,7 +47,7 @@ static int64_t tables_bytes(const Emit *e)
 {
 	const Form *form = e->plan->forms->form;
 	const Channels *all = e->plan->channels;
-	int64_t n = RT_SIGNALS + (int64_t)e->nform * RT_PART;
+	int64_t n = RT_SIGNALS + (int64_t)e->nform * RT_SHARD;
 	for (int i = 0; i < e->nmove; i++)
 		n += RT_ROUTE + (int64_t)form_group(&form[e->form[e->move[i].from - 1]],
 			&form[e->form[e->move[i].to - 1]]) * RT_PEERS;

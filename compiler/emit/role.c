@@ -443,18 +443,20 @@ int role_before(const Role *r, int action)
 }
 
 /* What a role runs of a block: actions from .. to - 1 of its own list, as segments first .. last - 1. */
-typedef struct Part { const Block *b; int from, to, first, last; } Part;
+typedef struct BlockSpan { const Block *b; int from, to, first, last; } BlockSpan;
 
 /* The blocks that a role has an action or a task of, and the repeats of each: none crosses its ends. */
-static Repeat *stretches(const Sched *s, const Role *all, const int *number, int *count, Part *part, int *npart)
+static Repeat *stretches(const Sched *s, const Role *all, const int *number, int *count, BlockSpan *span, int *nspan)
 {
 	const Plan *p = s->e->plan;
 	Arena *ar = s->e->tree.arena;
 	Repeat *list = NULL;
-	*count = *npart = 0;
+	*count = *nspan = 0;
 	for (int i = 0; i < p->nblock; i++) {
 		const Block *b = &p->block[i];
-		Part x = { .b = b, .from = role_before(all, b->from), .to = role_before(all, b->to), .first = *count };
+		BlockSpan x = { .b = b, .first = *count };
+		x.from = role_before(all, b->from);
+		x.to = role_before(all, b->to);
 		int k = 0, task = 0;
 		while (task < all->ntask && all->task[task].block != i)
 			task++;
@@ -466,15 +468,15 @@ static Repeat *stretches(const Sched *s, const Role *all, const int *number, int
 			arena_push(ar, list, *count, rep[j]);
 		}
 		x.last = *count;
-		part[(*npart)++] = x;
+		span[(*nspan)++] = x;
 	}
 	return list;
 }
 
-static int part_of(const Part *part, const Block *b)
+static int span_of(const BlockSpan *span, const Block *b)
 {
 	int i = 0;
-	while (part[i].b != b)
+	while (span[i].b != b)
 		i++;
 	return i;
 }
@@ -557,7 +559,7 @@ static void print_uses(const Sched *s, Text *t, EndUse use, int block, const End
 }
 
 /* The tables of queues, actors and tasks. */
-static void print_tasks(const Sched *s, Text *t, const Role *all, const char *name, const Part *part, int npart)
+static void print_tasks(const Sched *s, Text *t, const Role *all, const char *name, const BlockSpan *span, int nspan)
 {
 	const Plan *p = s->e->plan;
 	size_t line = 0;
@@ -569,18 +571,18 @@ static void print_tasks(const Sched *s, Text *t, const Role *all, const char *na
 		print_end(s, t, &end[i]);
 	text_add(t, nend ? "};\n" : "");
 	text_add(t, "static const RtActor %s_actors[] = {\n", name);
-	for (int i = 0; i < npart; i++) {
-		bool updates = part[i].b->kind == BLOCK_UPDATE && s->e->now->kind == PROGRAM_STEP;
-		text_add(t, "\t{ .name = \"%s\", .from = %d, .to = %d, .id = %d%s", part[i].b->name, part[i].first,
-			part[i].last, part[i].from, updates ? ", .updates = true" : "");
+	for (int i = 0; i < nspan; i++) {
+		bool updates = span[i].b->kind == BLOCK_UPDATE && s->e->now->kind == PROGRAM_STEP;
+		text_add(t, "\t{ .name = \"%s\", .from = %d, .to = %d, .id = %d%s", span[i].b->name, span[i].first,
+			span[i].last, span[i].from, updates ? ", .updates = true" : "");
 		for (EndUse use = END_WAIT; use <= END_GIVE; use++)
-			print_uses(s, t, use, (int)(part[i].b - p->block), end, nend);
+			print_uses(s, t, use, (int)(span[i].b - p->block), end, nend);
 		text_add(t, " },\n");
 	}
 	text_add(t, "};\nstatic const RtTask %s_tasks[] = {\n", name);
 	for (int i = 0; i < all->ntask; i++)
 		values_pack(t, &line, arena_printf(s->e->tree.arena, "{ %d, %d },",
-			part_of(part, &p->block[all->task[i].block]), all->task[i].micro));
+			span_of(span, &p->block[all->task[i].block]), all->task[i].micro));
 	values_packed(t);
 	text_add(t, "};\nextern const RtSchedule role%d_%s;\n", all->id, name);
 	text_add(t, "const RtSchedule role%d_%s = %s(%s);\n", all->id, name, nend ? "PIPELINE" : "SCHEDULE", name);
@@ -593,8 +595,8 @@ static int print_list(Sched *s, Text *t, const Role *all, const Role *role, cons
 	int n = role->nstep;
 	Arena *ar = s->e->tree.arena;
 	Row *row = arena_array(ar, Row, n + 1);
-	int *number = arena_array(ar, int, n + 1), nrepeat = 0, nrow = 0, npart;
-	Part *part = arena_array(ar, Part, s->e->plan->nblock + 1);
+	int *number = arena_array(ar, int, n + 1), nrepeat = 0, nrow = 0, nspan;
+	BlockSpan *span = arena_array(ar, BlockSpan, s->e->plan->nblock + 1);
 	Map seen;
 	map_init(&seen, ar);
 	for (int i = 0; i < n; i++) {
@@ -608,7 +610,7 @@ static int print_list(Sched *s, Text *t, const Role *all, const Role *role, cons
 			map_put(&seen, row[i].key, (void *)(intptr_t)++nrow);
 		number[i] = (int)(intptr_t)map_get(&seen, row[i].key);
 	}
-	Repeat *rep = stretches(s, all, number, &nrepeat, part, &npart);
+	Repeat *rep = stretches(s, all, number, &nrepeat, span, &nspan);
 	for (int k = 0; k < nrepeat; k++) {
 		const Repeat *r = &rep[k];
 		if (r->count > 1)
@@ -627,7 +629,7 @@ static int print_list(Sched *s, Text *t, const Role *all, const Role *role, cons
 	if (!nrepeat)
 		text_add(t, "\t{ 0 },\n");
 	text_add(t, "};\n");
-	print_tasks(s, t, all, name, part, npart);
+	print_tasks(s, t, all, name, span, nspan);
 	return 0;
 }
 

@@ -154,7 +154,7 @@ static void print_stretch(const Print *p, bool nd, const Shape *x)
 static void print_maxpool_grad(const Print *p, bool nd)
 {
 	Shape g = args_in(p, 0), x = args_in(p, 1);
-	const char *stretch = is_stretch(p, &x) ? "_part" : "";
+	const char *stretch = is_stretch(p, &x) ? "_shard" : "";
 	args_call(p, arena_printf(p->e->tree.arena, nd ? "k_maxpool_nd_grad%s" : "k_maxpool_grad%s_f32", stretch), "0",
 		"01");
 	print_pool(p, nd, &x, &g);
@@ -181,7 +181,7 @@ static void print_sumpool(const Print *p, bool grad, bool mean)
 	for (int i = 0; grad && i < x.ndim && node_attr(p->n, "from"); i++)
 		x.d[i] = tensor_int(p->n->in[1]->data, i);      /* what the windows see */
 	bool stretch = grad && is_stretch(p, &x);
-	args_call(p, stretch ? "k_sumpool_grad_part" : grad ? "k_sumpool_grad" : "k_sumpool", "0", "0");
+	args_call(p, stretch ? "k_sumpool_grad_shard" : grad ? "k_sumpool_grad" : "k_sumpool", "0", "0");
 	print_pool(p, true, &x, &y);
 	if (stretch)
 		print_stretch(p, true, &x);

@@ -20,18 +20,18 @@
 #include <math.h>
 #include <string.h>
 
-typedef struct Part { double seconds, bytes; int most; } Part;          /* of a knapsack: at most so many times */
+typedef struct Item { double seconds, bytes; int most; } Item;          /* of a knapsack: at most so many times */
 
-static double knapsack(Part *part, int n, double room)
+static double knapsack(Item *item, int n, double room)
 {
 	double sum = 0;
 	for (int left = n; left; left--) {
 		int best = 0;
 		for (int i = 1; i < left; i++)
-			if (part[i].seconds * part[best].bytes > part[best].seconds * part[i].bytes)
+			if (item[i].seconds * item[best].bytes > item[best].seconds * item[i].bytes)
 				best = i;
-		Part t = part[best];
-		part[best] = part[left - 1];
+		Item t = item[best];
+		item[best] = item[left - 1];
 		double times = t.most;
 		if (t.bytes > 0 && times * t.bytes > room)
 			times = room > 0 ? room / t.bytes : 0;
@@ -120,7 +120,7 @@ static void rate(const Bound *b, int r, double *last_b, double *last_w)
 }
 
 /* The begin and the end of a step on rank r. */
-static void idle(Bound *b, int r, Part *part)
+static void idle(Bound *b, int r, Item *item)
 {
 	const Pipeline *p = b->p;
 	int n = p->nstage, m = p->micros, nf = 0, tops = 0;
@@ -130,7 +130,7 @@ static void idle(Bound *b, int r, Part *part)
 		const PipeStage *g = &p->stage[s];
 		if (g->rank != r)
 			continue;
-		part[nf++] = (Part){ g->f, (double)g->kept, m };
+		item[nf++] = (Item){ g->f, (double)g->kept, m };
 		own += g->b + g->w;
 		held += (double)g->kept;
 		b->fb[r] += m * (g->f + g->b);
@@ -150,27 +150,27 @@ static void idle(Bound *b, int r, Part *part)
 	}
 	if (!nf)
 		return;
-	double begin = fmax(0, first - knapsack(part, nf, room));
+	double begin = fmax(0, first - knapsack(item, nf, room));
 
 	/* what is left beside the last micro-batch, of which each stage of the rank has one if there is one top */
 	int left = tops == 1 ? m - 1 : m, nb = 0, nw = 0;
 	bool apart = m * held > room;
 	room -= tops == 1 ? held : least;
-	Part *only = part + 2 * n;
+	Item *only = item + 2 * n;
 	for (int s = 0; s < n; s++) {
 		const PipeStage *g = &p->stage[s];
 		if (g->rank != r)
 			continue;
 		double kb = (double)g->kept, kw = (double)g->kept_w;
-		only[nb++] = (Part){ g->b, kb, left };
+		only[nb++] = (Item){ g->b, kb, left };
 		if (kw < kb && g->w * kb >= (g->b + g->w) * kw) {
-			part[nw++] = (Part){ g->w, kw, left };
-			part[nw++] = (Part){ g->b, kb - kw, left };
+			item[nw++] = (Item){ g->w, kw, left };
+			item[nw++] = (Item){ g->b, kb - kw, left };
 		} else {
-			part[nw++] = (Part){ g->b + g->w, kb, left };
+			item[nw++] = (Item){ g->b + g->w, kb, left };
 		}
 	}
-	double fill = knapsack(part, nw, room), fill_b = knapsack(only, nb, room);
+	double fill = knapsack(item, nw, room), fill_b = knapsack(only, nb, room);
 	double end = fmax(0, fmax(last - fill, chain - fill - (tops == 1 ? own : 0))), end_b = fmax(0, last - fill_b);
 	b->idle[r] = apart ? begin + end : fmax(begin, end);
 	b->idle_b[r] = apart ? begin + end_b : fmax(begin, end_b);
@@ -248,11 +248,11 @@ void bound_find(const Pipeline *p, Arena *a, PipeBound *to)
 		.fb = arena_array(a, double, nrank),
 		.up = arena_array(a, double, nrank * nrank), .down = arena_array(a, double, nrank * nrank),
 	};
-	Part *part = arena_array(a, Part, 3 * n + 1);
+	Item *item = arena_array(a, Item, 3 * n + 1);
 	*to = (PipeBound){ 0 };
 	paths(&b);
 	for (int r = 0; r < p->nrank; r++)
-		idle(&b, r, part);
+		idle(&b, r, item);
 	between(&b);
 	to->period = largest_mean(&b, a);
 	for (int t = 0; t < p->nrank; t++) {

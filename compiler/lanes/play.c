@@ -1,8 +1,8 @@
-/* Plays a net with seconds, by events: the end of a task, the end of a part of a block before a meeting, the arrival
+/* Plays a net with seconds, by events: the end of a task, the end of a segment of a block before a meeting, the arrival
  * of a message.  At each event the lanes that it wakes are looked at, and what can start does.  Events of one time
  * are taken in the order in which they were made, so the same net gives the same timeline.
  *
- *   block      its seconds; its meetings cut it into equal parts
+ *   block      its seconds; its meetings cut it into equal segments
  *   transfer   waits for its link; the link is taken for `busy` seconds, and `latency` seconds later the message is
  *              there.  Rendezvous: both ends last until then.  Buffered: the send ends when the link is free again,
  *              the receive when the message is there.
@@ -171,8 +171,8 @@ static void end(Player *p, int lane)
 		event_of(p, lane)->ready = p->now;
 }
 
-/* A part of a block has ended: goes on to its next meeting, or to its end. */
-static void part(Player *p, int lane)
+/* A segment of a block has ended: goes on to its next meeting, or to its end. */
+static void segment_over(Player *p, int lane)
 {
 	const LaneBlock *b = walk_actor(&p->w, lane)->block;
 	if (!b || p->w.lane[lane].met == b->nmeet) {
@@ -262,7 +262,7 @@ bool play_net(const LaneNet *net, int steps, bool buffered, Arena *a, LanePlay *
 			p.w.arrived[e.arrives]++;
 			walk_wake(&p.w, walk_other(&p.w, e.arrives, DO_RECEIVE));
 		} else {
-			part(&p, e.lane);
+			segment_over(&p, e.lane);
 		}
 	}
 	bool whole = true;

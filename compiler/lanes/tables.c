@@ -45,7 +45,7 @@ static const char *check_list(Tables *c, const LaneRole *r, const LaneBlock *b, 
 	return NULL;
 }
 
-static bool takes_part(const LaneMeet *m, int role)
+static bool joins(const LaneMeet *m, int role)
 {
 	for (int i = 0; i < m->nrole; i++)
 		if (m->role[i] == role)
@@ -66,7 +66,7 @@ static const char *check_block(Tables *c, int role, const LaneBlock *b)
 		if (b->meet[i] < 0 || b->meet[i] >= c->net->nmeet)
 			why = SAY("%s: %s comes to meeting %d; there are %d", r->name, b->name, b->meet[i],
 				c->net->nmeet);
-		else if (!takes_part(&c->net->meet[b->meet[i]], role))
+		else if (!joins(&c->net->meet[b->meet[i]], role))
 			why = SAY("%s: %s comes to the meeting %s, which is not for %s", r->name, b->name,
 				c->net->meet[b->meet[i]].name, r->name);
 	return why;

@@ -80,7 +80,7 @@ static int mismatch(const Action *a, int ra, const Action *b, int rb)
 }
 
 /* Whether the ranks of a role take part in a transfer; all of them belong to the same meshes. */
-static bool takes_part(const Role *r, const Action *a)
+static bool joins(const Role *r, const Action *a)
 {
 	return channel_joins(a, r->rank[0]);
 }
@@ -89,7 +89,7 @@ static bool takes_part(const Role *r, const Action *a)
 static const Action *next_transfer(const Role *r, int *i)
 {
 	while (*i < r->nstep && ((r->step[*i].kind != ACT_COLLECTIVE && r->step[*i].kind != ACT_START) ||
-		!takes_part(r, &r->step[*i])))
+		!joins(r, &r->step[*i])))
 		(*i)++;
 	return *i < r->nstep ? &r->step[*i] : NULL;
 }
@@ -130,7 +130,7 @@ static int simulate(Graph *g, const Plan *p)
 		for (int k = 0; k < p->nrole && !moved; k++) {
 			const Action *a = next_transfer(&p->role[k], &at[k]);
 			int j = 0;
-			while (a && j < p->nrole && (!takes_part(&p->role[j], a) ||
+			while (a && j < p->nrole && (!joins(&p->role[j], a) ||
 				one_transfer(a, next_transfer(&p->role[j], &at[j]))))
 				j++;
 			if (a && j < p->nrole && !late) {
@@ -145,7 +145,7 @@ static int simulate(Graph *g, const Plan *p)
 			if (moved && !on_channel(p, a))
 				die("a transfer of %s on a channel of other ranks", a->take[0]->v->name);
 			for (j = 0; j < p->nrole && moved; j++)
-				at[j] += takes_part(&p->role[j], a);
+				at[j] += joins(&p->role[j], a);
 		}
 		if (!moved && late)
 			return mismatch(late, who, other, whom);

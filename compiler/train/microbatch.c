@@ -524,7 +524,7 @@ static void order(Graph *g, const Sums *s)
 }
 
 /* A random node draws its slice of the numbers of the whole batch. */
-static void draw_parts(Micro *m, Node *n)
+static void draw_slices(Micro *m, Node *n)
 {
 	Graph *g = m->g;
 	Along t = microbatch_axis_of(m, n->out[0]);
@@ -585,7 +585,7 @@ int microbatch_run(Graph *g)
 		Node *n = g->node[i];
 		if (microbatch_updates(n) && microbatch_axis_of(&m, n->out[0]).kind == ALONG_S)
 			annot_drop(&n->annot, "update");        /* of a value that was expanded to the batch */
-		draw_parts(&m, n);
+		draw_slices(&m, n);
 	}
 	drop_copies(&m);
 	for (int i = 1; i < g->nout; i++)

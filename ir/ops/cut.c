@@ -129,11 +129,11 @@ static int grad_concat(Node *n, Value **dout, Value **din)
 		return -1;
 	char text[24];
 	snprintf(text, sizeof text, "axis=%d", axis);
-	Value **part = arena_array(n->graph->arena, Value *, n->nin);
-	if (!build(n->graph, n->loc, "Split", text, n->nin, part, 2, dout[0], lengths_along(n, axis)))
+	Value **piece = arena_array(n->graph->arena, Value *, n->nin);
+	if (!build(n->graph, n->loc, "Split", text, n->nin, piece, 2, dout[0], lengths_along(n, axis)))
 		return -1;
 	for (int i = 0; i < n->nin; i++)
-		din[i] = part[i];
+		din[i] = piece[i];
 	return 0;
 }
 
@@ -236,16 +236,16 @@ static int grad_split(Node *n, Value **dout, Value **din)
 	Graph *g = n->graph;
 	char text[24];
 	snprintf(text, sizeof text, "axis=%lld", (long long)attr_int(n, "axis"));
-	Value **part = arena_array(g->arena, Value *, n->nout);
+	Value **piece = arena_array(g->arena, Value *, n->nout);
 	for (int i = 0; i < n->nout; i++) {
-		part[i] = dout[i];
-		if (!part[i] && n->out[i])
-			part[i] = build(g, n->loc, "ZerosLike", NULL, 1, NULL, 1, n->out[i]);
-		if (!part[i])
+		piece[i] = dout[i];
+		if (!piece[i] && n->out[i])
+			piece[i] = build(g, n->loc, "ZerosLike", NULL, 1, NULL, 1, n->out[i]);
+		if (!piece[i])
 			die("Split: a result that is not there has no gradient");
 	}
-	din[0] = n->nout == 1 ? build(g, n->loc, "Identity", NULL, 1, NULL, 1, part[0])
-	                      : expand_node(n, "Concat", text, n->nout, part);
+	din[0] = n->nout == 1 ? build(g, n->loc, "Identity", NULL, 1, NULL, 1, piece[0])
+	                      : expand_node(n, "Concat", text, n->nout, piece);
 	return din[0] ? 0 : -1;
 }
 

@@ -60,7 +60,7 @@ static int64_t *checked_indices(Node *n, int operand, const Tensor *t, int64_t l
 }
 
 /* Indices relative to a shard of the axis: -1 outside of it. */
-static int64_t *part_indices(Node *n, int operand, const Tensor *t, int64_t len)
+static int64_t *shard_indices(Node *n, int operand, const Tensor *t, int64_t len)
 {
 	int64_t among, from = attr_origin(n, len, &among), *v = checked_indices(n, operand, t, among);
 	for (int64_t i = 0; v && i < tensor_elements(t); i++)
@@ -76,7 +76,7 @@ static int eval_gather(Node *n, Tensor **in, Tensor **out)
 		return -1;
 	int64_t outer = product(x->dim, 0, axis), len = x->dim[axis],
 		inner = product(x->dim, axis + 1, x->ndim);
-	int64_t many = tensor_elements(in[1]), *idx = part_indices(n, 1, in[1], len);
+	int64_t many = tensor_elements(in[1]), *idx = shard_indices(n, 1, in[1], len);
 	if (!idx)
 		return -1;
 	for (int64_t o = 0; o < outer; o++)
@@ -140,7 +140,7 @@ static int eval_gather_grad(Node *n, Tensor **in, Tensor **out)
 		return -1;
 	int64_t outer = product(x->dim, 0, axis), len = x->dim[axis],
 		inner = product(x->dim, axis + 1, x->ndim);
-	int64_t many = tensor_elements(in[2]), *idx = part_indices(n, 2, in[2], len);
+	int64_t many = tensor_elements(in[2]), *idx = shard_indices(n, 2, in[2], len);
 	if (!idx)
 		return -1;
 	double *dy = eval_doubles(in[0]), *dx = eval_scratch((size_t)tensor_elements(x) * sizeof *dx);

@@ -168,12 +168,12 @@ static Value *add(Cell *c, Value *a, Value *b)
 }
 
 /* A vector cut in two. */
-static int halves(Cell *c, Value *v, int64_t first, int64_t second, Value **part)
+static int halves(Cell *c, Value *v, int64_t first, int64_t second, Value **piece)
 {
 	Node *n = c->n;
-	part[0] = part[1] = NULL;
+	piece[0] = piece[1] = NULL;
 	Value *sizes = v ? expand_ints(n, (int64_t[]){ first, second }, 2) : NULL;
-	return v && build(n->graph, n->loc, "Split", "axis=0", 2, part, 2, v, sizes) ? 0 : -1;
+	return v && build(n->graph, n->loc, "Split", "axis=0", 2, piece, 2, v, sizes) ? 0 : -1;
 }
 
 /* Biases of direction d: *early is added before the steps; for a GRU with linear_before_reset, *late is added inside

@@ -160,22 +160,22 @@ static Value *activate(Cell *c, int act, Value *v)
 }
 
 /* v split into equal pieces along an axis, stored in part. */
-static int cut(Cell *c, Value *v, int axis, int count, int64_t size, Value **part)
+static int cut(Cell *c, Value *v, int axis, int count, int64_t size, Value **piece)
 {
 	Node *n = c->n;
 	Graph *g = n->graph;
 	int64_t *sizes = arena_array(g->scratch, int64_t, count);
 	for (int i = 0; i < count; i++) {
 		sizes[i] = size;
-		part[i] = NULL;
+		piece[i] = NULL;
 	}
 	if (!v)
 		return -1;
 	if (count == 1) {
-		part[0] = v;
+		piece[0] = v;
 		return 0;
 	}
-	return build(g, n->loc, "Split", arena_printf(g->scratch, "axis=%d", axis), count, part, 2, v,
+	return build(g, n->loc, "Split", arena_printf(g->scratch, "axis=%d", axis), count, piece, 2, v,
 		       expand_ints(n, sizes, count))
 	               ? 0
 	               : -1;
@@ -308,16 +308,16 @@ static int read_cell(Node *n, Cell *c)
 		return -1;
 	}
 	read_acts(c);
-	Value *part[2] = { NULL, NULL };
+	Value *piece[2] = { NULL, NULL };
 	c->rt = make(n, NULL, "Transpose", "perm=[1, 0]", n->in[R], NULL, NULL);
 	if (!c->rt)
 		return -1;
 	if (c->gates == 3 && !attr_int(n, "linear_before_reset")) {
 		int64_t h = c->hidden;
-		if (!build(n->graph, n->loc, "Split", "axis=1", 2, part, 2, c->rt,
+		if (!build(n->graph, n->loc, "Split", "axis=1", 2, piece, 2, c->rt,
 			    expand_ints(n, (int64_t[]){ 2 * h, h }, 2)))
 			return -1;
-		c->rzr = part[0], c->rh = part[1];
+		c->rzr = piece[0], c->rh = piece[1];
 	}
 	return c->gates == 4 && operand_value(n, P) ? cut(c, n->in[P], 0, 3, c->hidden, c->peep) : 0;
 }

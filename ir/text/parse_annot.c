@@ -229,7 +229,7 @@ void parse_later(Parser *p)
 }
 
 /* Annotations of nested messages wait until all of those are read. */
-static bool took_part(Parser *p, AnnotPlace place, void *of, Annot *a)
+static bool took_message(Parser *p, AnnotPlace place, void *of, Annot *a)
 {
 	if (!is(a->name, "unknown") && !arg_find(a->arg, a->narg, "at"))
 		return false;
@@ -267,7 +267,7 @@ void parse_node_annots(Parser *p, Node *n)
 	while (at_annot(p)) {
 		Annot *a = parse_annot(p, ON_NODE);
 
-		if (!a || took_part(p, ON_NODE, n, a) || took_meta(p, a, &n->meta, &n->nmeta))
+		if (!a || took_message(p, ON_NODE, n, a) || took_meta(p, a, &n->meta, &n->nmeta))
 			continue;
 		if (is(a->name, "doc"))
 			n->doc = a->arg[0].s;
@@ -283,7 +283,7 @@ void parse_value_annots(Parser *p, Value *v)
 	while (at_annot(p)) {
 		Annot *a = parse_annot(p, ON_VALUE);
 
-		if (!a || took_part(p, ON_VALUE, v, a) || took_meta(p, a, &v->meta, &v->nmeta))
+		if (!a || took_message(p, ON_VALUE, v, a) || took_meta(p, a, &v->meta, &v->nmeta))
 			continue;
 		if (is(a->name, "doc"))
 			v->doc = a->arg[0].s;
@@ -310,7 +310,7 @@ void parse_graph_annots(Parser *p, Graph *g)
 			err_at(a->loc, "@unknown of a function stands before it");
 			continue;
 		}
-		if (!a || took_part(p, ON_GRAPH, g, a) || took_meta(p, a, &g->meta, &g->nmeta))
+		if (!a || took_message(p, ON_GRAPH, g, a) || took_meta(p, a, &g->meta, &g->nmeta))
 			continue;
 		if (is(a->name, "doc"))
 			g->doc = a->arg[0].s;
@@ -349,7 +349,7 @@ void parse_loose_annots(Parser *p, Function *f)
 		if (f && p->tok.kind == TOK_EOF &&
 			(is(a->name, "op") || is(a->name, "test") || is(a->name, "meta") || is(a->name, "unknown")))
 			err_at(a->loc, "@%s stands before a function, and none follows", a->name);
-		if (took_part(p, f ? ON_FUNCTION : ON_MODEL, f ? (void *)f : p->m, a))
+		if (took_message(p, f ? ON_FUNCTION : ON_MODEL, f ? (void *)f : p->m, a))
 			continue;
 		if (is(a->name, "op"))
 			op_annot(f, a);

@@ -461,13 +461,13 @@ static void message(void *ctx, const Message *p)
 	unknown(o, p);
 }
 
-static void parts(FILE *o, AnnotPlace place, const void *of)
+static void messages(FILE *o, AnnotPlace place, const void *of)
 {
 	message_each(place, (void *)(uintptr_t)of, NULL, message, o);
 }
 
 /* The same on lines of their own. */
-static void parts_lines(FILE *o, AnnotPlace place, const void *of)
+static void message_lines(FILE *o, AnnotPlace place, const void *of)
 {
 	char *text = NULL;
 	size_t len = 0;
@@ -475,7 +475,7 @@ static void parts_lines(FILE *o, AnnotPlace place, const void *of)
 
 	if (!to)
 		die("out of memory for annotations");
-	parts(to, place, of);
+	messages(to, place, of);
 	fclose(to);
 	/* hexadecimal digits and paths: a blank before @ separates two */
 	for (char *s = text + 1; len && *s; s++)
@@ -497,7 +497,7 @@ static void value_annots(FILE *o, const Value *v)
 	}
 	text_annot(o, "doc", v->doc, "");
 	metas(o, v->meta, v->nmeta, "");
-	parts(o, ON_VALUE, v);
+	messages(o, ON_VALUE, v);
 }
 
 static bool has_type(const Type *t)
@@ -666,7 +666,7 @@ static void attribute(FILE *o, const Attr *a, int depth)
 		attr_item(o, a, 0, depth);
 	}
 	text_annot(o, "doc", a->doc, "");
-	parts(o, ON_ATTR, a);
+	messages(o, ON_ATTR, a);
 }
 
 static void attributes(FILE *o, const Attr *attr, int n, int depth)
@@ -718,7 +718,7 @@ static void node(FILE *o, const Node *n, int depth)
 	print_annots(o, n->annot);
 	text_annot(o, "doc", n->doc, "");
 	metas(o, n->meta, n->nmeta, "");
-	parts(o, ON_NODE, n);
+	messages(o, ON_NODE, n);
 	if (n->from || (dump && n->loc.file))
 		text_annot(o, "from", n->from ? n->from : loc_text(n->loc), "");
 	fputc('\n', o);
@@ -739,7 +739,7 @@ static void graph_rest(FILE *o, const Graph *g, int depth)
 	print_annots(o, g->annot);
 	text_annot(o, "doc", g->doc, "");
 	metas(o, g->meta, g->nmeta, "");
-	parts(o, ON_GRAPH, g);
+	messages(o, ON_GRAPH, g);
 	if (n) {
 		fputc('\n', o);
 		indentation(o, depth);
@@ -866,7 +866,7 @@ static void function(FILE *o, const Function *f)
 		quoted(o, f->meta[i].value);
 		fputs(")\n", o);
 	}
-	parts_lines(o, ON_FUNCTION, f);
+	message_lines(o, ON_FUNCTION, f);
 	header(o, function_entries, f);
 	print_name(o, f->name);
 	fputc(' ', o);
@@ -884,7 +884,7 @@ void print_model(FILE *o, const Model *m)
 	header(o, model_entries, m);
 	for (const Annot *a = m->annot; a; a = a->next)
 		annot_lines(o, a);
-	parts_lines(o, ON_MODEL, m);
+	message_lines(o, ON_MODEL, m);
 	if (m->graph) {
 		graph(o, m->graph, 0);
 		fputc('\n', o);

@@ -122,7 +122,7 @@ static void one_hot(void *arg, int64_t lo, int64_t hi, int thread)
 	}
 }
 
-int k_one_hot_part(Ctx *c, void *y, const int64_t *index, const void *values, int64_t outer, int64_t depth,
+int k_one_hot_shard(Ctx *c, void *y, const int64_t *index, const void *values, int64_t outer, int64_t depth,
 	int64_t inner, int64_t width, int64_t first, int64_t all)
 {
 	return turns(c, outer * depth * inner, 1, one_hot, &(Job){ .y = y, .index = index, .value = values, .n = depth,
@@ -132,7 +132,7 @@ int k_one_hot_part(Ctx *c, void *y, const int64_t *index, const void *values, in
 int k_one_hot(Ctx *c, void *y, const int64_t *index, const void *values, int64_t outer, int64_t depth, int64_t inner,
 	int64_t width)
 {
-	return k_one_hot_part(c, y, index, values, outer, depth, inner, width, 0, depth);
+	return k_one_hot_shard(c, y, index, values, outer, depth, inner, width, 0, depth);
 }
 
 /* Copies the kept slices of outer indices lo .. hi - 1. */

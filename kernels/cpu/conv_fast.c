@@ -42,15 +42,15 @@ typedef struct Conv {
 } Conv;
 
 /* Part of a row of results: n of them, from column j of a panel on; x points to the input of the first for place 0. */
-typedef struct Part { const float *x; int64_t j, n; } Part;
+typedef struct RowPiece { const float *x; int64_t j, n; } RowPiece;
 
-static int parts_of(const Conv *v, Part *part, int64_t at, int64_t count)
+static int row_pieces(const Conv *v, RowPiece *piece, int64_t at, int64_t count)
 {
 	int np = 0;
 	for (int64_t j = 0; j < count;) {
 		int64_t image = (at + j) / v->pixels, p = (at + j) % v->pixels, u = p / v->cols, c = p % v->cols,
 			n = least(count - j, v->cols - c);
-		part[np++] = (Part){ v->x + image * v->ximage + u * v->xrow + c, j, n };
+		piece[np++] = (RowPiece){ v->x + image * v->ximage + u * v->xrow + c, j, n };
 		j += n;
 	}
 	return np;
@@ -61,10 +61,10 @@ static int parts_of(const Conv *v, Part *part, int64_t at, int64_t count)
 INLINE void pack_width(int width, bool known, const Conv *v, float *to, int64_t at, int64_t count,
 	int64_t from, int64_t len)
 {
-	Part part[GEMM_WIDTH];
-	int np = parts_of(v, part, at, count);
+	RowPiece piece[GEMM_WIDTH];
+	int np = row_pieces(v, piece, at, count);
 	int64_t ch = from / v->nk, m = from % v->nk;
-	const float *x = part[np - 1].x;
+	const float *x = piece[np - 1].x;
 	bool whole = known && np == 1 && count == width, loose = known &&
 		v->end - x >= ((from + len - 1) / v->nk + 1) * v->xplane + width;
 	for (int64_t k = 0; k < len; k++, to += width) {
@@ -73,10 +73,10 @@ INLINE void pack_width(int width, bool known, const Conv *v, float *to, int64_t 
 			memcpy(to, x + off, (size_t)width * sizeof *to);
 		else if (loose)
 			for (int i = 0; i < np; i++)
-				memcpy(to + part[i].j, part[i].x + off, (size_t)width * sizeof *to);
+				memcpy(to + piece[i].j, piece[i].x + off, (size_t)width * sizeof *to);
 		else
 			for (int i = 0; i < np; i++)
-				memcpy(to + part[i].j, part[i].x + off, (size_t)part[i].n * sizeof *to);
+				memcpy(to + piece[i].j, piece[i].x + off, (size_t)piece[i].n * sizeof *to);
 		for (int64_t j = count; j < width; j++)
 			to[j] = 0;
 		if (++m == v->nk)

@@ -394,14 +394,14 @@ static void block(const Kind *kind, const Gemm *g, const Block *b, int64_t rows,
 typedef struct Job { const Gemm *g; const Kind *kind; int64_t some, rows, cols, nrow, ncol; unsigned char *work;
 	size_t each; } Job;
 
-static int64_t parts(int64_t n, int64_t len)
+static int64_t ceil_div(int64_t n, int64_t len)
 {
 	return (n + len - 1) / len;
 }
 
 static int64_t cut(int64_t n, int64_t into, int64_t unit)
 {
-	return parts(parts(n, into), unit) * unit;
+	return ceil_div(ceil_div(n, into), unit) * unit;
 }
 
 static void plan_blocks(Job *j, int nthread)
@@ -409,8 +409,8 @@ static void plan_blocks(Job *j, int nthread)
 	const Gemm *g = j->g;
 	int64_t mr = j->kind->mr, most = GEMM_ROWS / mr * mr,
 		some = g->cut.rows ? least(cut(g->cut.rows, 1, mr), most) : most;
-	int64_t row = parts(g->m, g->cut.rows ? g->cut.pass : most),
-		col = parts(g->n, g->cut.rows ? g->cut.cols : GEMM_COLS);
+	int64_t row = ceil_div(g->m, g->cut.rows ? g->cut.pass : most),
+		col = ceil_div(g->n, g->cut.rows ? g->cut.cols : GEMM_COLS);
 	/* Enough blocks for all threads, as long as a block is worth its packing. */
 	while (nthread > 1 && g->batch * row * col < 3 * nthread &&
 		(g->n / col > 16 * j->kind->nr || g->m / row > 8 * mr)) {
@@ -421,9 +421,9 @@ static void plan_blocks(Job *j, int nthread)
 	}
 	j->rows = cut(g->m, row, mr);
 	j->cols = cut(g->n, col, 128);
-	j->some = cut(j->rows, parts(j->rows, some), mr);
-	j->nrow = parts(g->m, j->rows);
-	j->ncol = parts(g->n, j->cols);
+	j->some = cut(j->rows, ceil_div(j->rows, some), mr);
+	j->nrow = ceil_div(g->m, j->rows);
+	j->ncol = ceil_div(g->n, j->cols);
 }
 
 static void blocks(const Job *j, int64_t lo, int64_t hi, float *work)
@@ -460,7 +460,7 @@ static void pack_panels(void *arg, int64_t lo, int64_t hi, int thread)
 {
 	const Packing *p = arg;
 	const Gemm *g = p->g;
-	int64_t nr = p->kind->nr, count = parts(g->n, nr);
+	int64_t nr = p->kind->nr, count = ceil_div(g->n, nr);
 	(void)thread;
 	for (int64_t i = lo; i < hi; i++) {
 		int64_t col = i % count * nr, len, from = block_from(g, i / count, &len);
@@ -472,8 +472,8 @@ static void pack_panels(void *arg, int64_t lo, int64_t hi, int thread)
 void gemm_pack(Ctx *c, const Gemm *g, float *to)
 {
 	Packing p = { g, kind_of(c->isa), to };
-	rt_parallel(c, parts(g->n, p.kind->nr) *
-		(g->chunks > 1 ? gemm_deep(g->k, g->chunks).blocks : parts(g->k, GEMM_K)), 4, pack_panels, &p);
+	rt_parallel(c, ceil_div(g->n, p.kind->nr) *
+		(g->chunks > 1 ? gemm_deep(g->k, g->chunks).blocks : ceil_div(g->k, GEMM_K)), 4, pack_panels, &p);
 }
 
 void gemm_one(RtIsa isa, const Gemm *g, float *work)

@@ -72,24 +72,24 @@ static inline int64_t gemm_bytes(KCut cut, int64_t n, int64_t k)
 	return cut.pass > cut.rows ? (GEMM_ROWS * GEMM_K + 32 + deep * width) * 4 : GEMM_WORK;
 }
 
-/* How the k axis is walked when it has chunks.  A block, packed at once, is `each` whole chunks, or one of `parts`
- * parts of a chunk; there are `blocks` blocks.  Sums of chunks wait in `waits` copies of a block of y until the
+/* How the k axis is walked when it has chunks.  A block, packed at once, is `each` whole chunks, or one of `pieces`
+ * pieces of a chunk; there are `blocks` blocks.  Sums of chunks wait in `waits` copies of a block of y until the
  * neighbouring chunks are summed. */
 enum { GEMM_LEVELS = 8 };
-typedef struct GemmDeep { int64_t chunk, each, parts, len, blocks; int levels, waits; } GemmDeep;
+typedef struct GemmDeep { int64_t chunk, each, pieces, len, blocks; int levels, waits; } GemmDeep;
 static inline GemmDeep gemm_deep(int64_t k, int64_t chunks)
 {
-	GemmDeep d = { .chunk = k / chunks, .each = 1, .parts = 1 };
+	GemmDeep d = { .chunk = k / chunks, .each = 1, .pieces = 1 };
 	while (2 * d.each <= chunks && 2 * d.each * d.chunk <= GEMM_K && 2 * d.each <= 1 << GEMM_LEVELS)
 		d.each *= 2;
 	/* cut as k is without chunks, because a rank may hold a single chunk */
 	if (d.chunk > GEMM_K)
-		d.parts = (d.chunk + GEMM_K - 1) / GEMM_K;
-	d.len = d.parts > 1 ? GEMM_K : d.each * d.chunk;
-	d.blocks = chunks / d.each * d.parts;
+		d.pieces = (d.chunk + GEMM_K - 1) / GEMM_K;
+	d.len = d.pieces > 1 ? GEMM_K : d.each * d.chunk;
+	d.blocks = chunks / d.each * d.pieces;
 	while ((int64_t)1 << d.levels < chunks / d.each)
 		d.levels++;
-	d.waits = d.levels + (d.parts > 1);
+	d.waits = d.levels + (d.pieces > 1);
 	return d;
 }
 

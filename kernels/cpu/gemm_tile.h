@@ -111,7 +111,7 @@ enum { NAME(MOST) = 8 };                /* chunks that are combined in registers
 /* With 16 registers clang keeps waiting sums in registers and spills those it computes: twice the time. */
 enum { NAME(MOST) = 2 };
 #endif
-typedef struct NAME(Part) { const float *a, *b; int64_t bs, len; } NAME(Part);
+typedef struct NAME(Half) { const float *a, *b; int64_t bs, len; } NAME(Half);
 typedef V NAME(Sums)[NAME(HALF)][NV];
 
 /* sum = earlier + sum */
@@ -122,7 +122,7 @@ INLINE TARGET void NAME(join)(V (*earlier)[NV], V (*sum)[NV])
 			sum[i][j] = ADD(earlier[i][j], sum[i][j]);
 }
 
-INLINE TARGET void NAME(two)(NAME(Part) *h, V (*sum)[NV])
+INLINE TARGET void NAME(two)(NAME(Half) *h, V (*sum)[NV])
 {
 	NAME(Sums) first;
 	const float *a = h->a, *b = h->b, *a2 = a + h->len * MR, *b2 = b + h->len * h->bs;
@@ -137,7 +137,7 @@ INLINE TARGET void NAME(two)(NAME(Part) *h, V (*sum)[NV])
 	NAME(join)(first, sum);
 }
 
-INLINE TARGET void NAME(four)(NAME(Part) *h, V (*sum)[NV])
+INLINE TARGET void NAME(four)(NAME(Half) *h, V (*sum)[NV])
 {
 	NAME(Sums) first;
 	NAME(two)(h, first);
@@ -145,7 +145,7 @@ INLINE TARGET void NAME(four)(NAME(Part) *h, V (*sum)[NV])
 	NAME(join)(first, sum);
 }
 
-INLINE TARGET void NAME(eight)(NAME(Part) *h, V (*sum)[NV])
+INLINE TARGET void NAME(eight)(NAME(Half) *h, V (*sum)[NV])
 {
 	NAME(Sums) first;
 	NAME(four)(h, first);
@@ -154,7 +154,7 @@ INLINE TARGET void NAME(eight)(NAME(Part) *h, V (*sum)[NV])
 }
 
 /* All chunks of the block, `each` at a time. */
-INLINE TARGET void NAME(part)(int each, NAME(Part) h, const GemmTree *t, int64_t at, float *y, int64_t yrow)
+INLINE TARGET void NAME(half)(int each, NAME(Half) h, const GemmTree *t, int64_t at, float *y, int64_t yrow)
 {
 	NAME(Sums) sum, under[GEMM_LEVELS];
 	for (int64_t c = 0, n = t->chunks / each;; c++) {
@@ -184,12 +184,12 @@ INLINE TARGET void NAME(part)(int each, NAME(Part) h, const GemmTree *t, int64_t
 
 /* A tile of MR rows, part by part: parts of the same columns follow each other, while these columns are in the cache.
  * */
-INLINE TARGET void NAME(parts)(int each, const float *a, const float *b, int64_t bs, const GemmTree *t, int64_t at,
+INLINE TARGET void NAME(halves)(int each, const float *a, const float *b, int64_t bs, const GemmTree *t, int64_t at,
 	float *y, int64_t yrow)
 {
 	for (int64_t j = 0; j < NV * LANES; j += NAME(WIDE) * LANES)
 		for (int64_t i = 0; i < MR; i += NAME(HALF))
-			NAME(part)(each, (NAME(Part)){ a + i, b + j, bs, t->len }, t, at + i * t->row + j,
+			NAME(half)(each, (NAME(Half)){ a + i, b + j, bs, t->len }, t, at + i * t->row + j,
 				y + i * yrow + j, yrow);
 }
 
@@ -258,11 +258,11 @@ static TARGET void NAME(tree_strip)(int64_t tiles, const float *a, const float *
 				UNROLL for (int j = 0; j < NV * LANES; j += 16)
 					__builtin_prefetch(t->add[n] + at + (MR + i) * t->row + j, 0, 3);
 		if (t->chunks >= NAME(MOST))
-			NAME(parts)(NAME(MOST), a, b, bs, t, at, y, yrow);
+			NAME(halves)(NAME(MOST), a, b, bs, t, at, y, yrow);
 		else if (t->chunks >= 4)
-			NAME(parts)(4, a, b, bs, t, at, y, yrow);
+			NAME(halves)(4, a, b, bs, t, at, y, yrow);
 		else
-			NAME(parts)(2, a, b, bs, t, at, y, yrow);
+			NAME(halves)(2, a, b, bs, t, at, y, yrow);
 	}
 }
 

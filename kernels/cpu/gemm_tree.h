@@ -20,9 +20,9 @@ static int64_t block_from(const Gemm *g, int64_t i, int64_t *len)
 		return i * GEMM_K;
 	}
 	GemmDeep d = gemm_deep(g->k, g->chunks);
-	int64_t part = i % d.parts, from = d.parts > 1 ? part * d.len : 0;
-	*len = d.parts > 1 ? least(d.len, d.chunk - from) : d.len;
-	return i / d.parts * d.each * d.chunk + from;
+	int64_t piece = i % d.pieces, from = d.pieces > 1 ? piece * d.len : 0;
+	*len = d.pieces > 1 ? least(d.len, d.chunk - from) : d.len;
+	return i / d.pieces * d.each * d.chunk + from;
 }
 
 /* One tile: to `to` if that has room for all columns of the tile, else through a small buffer. */
@@ -50,10 +50,10 @@ typedef struct Waiting { float *wait; int64_t size, row, skip; GemmDeep d; } Wai
 static int tree_plan(const Waiting *w, int64_t i, int64_t len, GemmTree *t)
 {
 	const GemmDeep *d = &w->d;
-	int64_t group = i / d->parts, part = i % d->parts;
-	int level = __builtin_ctzll(~(unsigned long long)group), done = part + 1 == d->parts;
+	int64_t group = i / d->pieces, piece = i % d->pieces;
+	int level = __builtin_ctzll(~(unsigned long long)group), done = piece + 1 == d->pieces;
 	*t = (GemmTree){ .chunks = d->each, .len = len / d->each, .row = w->row };
-	if (part)
+	if (piece)
 		t->add[t->nadd++] = w->wait + level * w->size;
 	for (int l = 0; l < level && done; l++)
 		t->add[t->nadd++] = w->wait + l * w->size;

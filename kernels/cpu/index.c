@@ -19,13 +19,13 @@ int k_gather(Ctx *c, void *y, const void *x, const int64_t *index, int64_t outer
 	return 0;
 }
 
-int k_gather_part(Ctx *c, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner,
+int k_gather_shard(Ctx *c, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner,
 	int64_t count, int64_t width, int64_t first, int64_t all)
 {
 	size_t run = (size_t)(inner * width);
 	int code = check_indices(c, index, count, all);
 	for (int64_t i = 0; !code && i < outer * count; i++) {
-		int64_t k = part_of(index[i % count], all, first, n);
+		int64_t k = shard_index(index[i % count], all, first, n);
 		if (k < 0)
 			memset((char *)y + (size_t)i * run, 0, run);
 		else
@@ -62,14 +62,14 @@ int k_gather_grad_f32(Ctx *c, float *y, const float *dy, const int64_t *index, i
 	return 0;
 }
 
-int k_gather_grad_part_f32(Ctx *c, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n,
+int k_gather_grad_shard_f32(Ctx *c, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n,
 	int64_t inner, int64_t many, int64_t first, int64_t all)
 {
 	int code = check_indices(c, index, many, all);
 	for (int64_t i = 0; i < outer * n * inner; i++)
 		y[i] = 0;
 	for (int64_t i = 0; !code && i < outer * many; i++) {
-		int64_t k = part_of(index[i % many], all, first, n);
+		int64_t k = shard_index(index[i % many], all, first, n);
 		for (int64_t j = 0; k >= 0 && j < inner; j++)
 			y[(i / many * n + k) * inner + j] += dy[i * inner + j];
 	}

@@ -41,15 +41,15 @@ int k_gather(Ctx *c, void *y, const void *x, const int64_t *index, int64_t outer
 	return 0;
 }
 
-typedef struct Part { Rows r; int64_t first, all; } Part;
+typedef struct ShardRows { Rows r; int64_t first, all; } ShardRows;
 
-static void take_part(void *arg, int64_t lo, int64_t hi, int thread)
+static void take_shard(void *arg, int64_t lo, int64_t hi, int thread)
 {
-	const Part *p = arg;
+	const ShardRows *p = arg;
 	const Rows *r = &p->r;
 	(void)thread;
 	for (int64_t i = lo; i < hi; i++) {
-		int64_t k = part_of(r->index[i % r->count], p->all, p->first, r->n);
+		int64_t k = shard_index(r->index[i % r->count], p->all, p->first, r->n);
 		if (k < 0)
 			memset(r->y + (size_t)i * r->run, 0, r->run);
 		else
@@ -57,15 +57,15 @@ static void take_part(void *arg, int64_t lo, int64_t hi, int thread)
 	}
 }
 
-int k_gather_part(Ctx *c, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner,
+int k_gather_shard(Ctx *c, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner,
 	int64_t count, int64_t width, int64_t first, int64_t all)
 {
 	int code = check_indices(c, index, count, all);
 	if (code)
 		return code;
-	Part p = { .r = { .y = y, .x = x, .index = index, .n = n, .count = count, .run = (size_t)(inner * width) },
+	ShardRows p = { .r = { .y = y, .x = x, .index = index, .n = n, .count = count, .run = (size_t)(inner * width) },
 		.first = first, .all = all };
-	rt_parallel(c, outer * count, 1 + 16384 / (inner + 1), take_part, &p);
+	rt_parallel(c, outer * count, 1 + 16384 / (inner + 1), take_shard, &p);
 	return 0;
 }
 
@@ -104,15 +104,15 @@ int k_gather_grad_f32(Ctx *c, float *y, const float *dy, const int64_t *index, i
 	return 0;
 }
 
-typedef struct PartSums { Sums s; int64_t first, all; } PartSums;
+typedef struct ShardSums { Sums s; int64_t first, all; } ShardSums;
 
-K_LOOP void add_part(void *arg, int64_t lo, int64_t hi, int thread)
+K_LOOP void add_shard(void *arg, int64_t lo, int64_t hi, int thread)
 {
-	const PartSums *p = arg;
+	const ShardSums *p = arg;
 	const Sums *s = &p->s;
 	(void)thread;
 	for (int64_t i = 0; i < s->outer * s->count; i++) {
-		int64_t k = part_of(s->index[i % s->count], p->all, p->first, s->n);
+		int64_t k = shard_index(s->index[i % s->count], p->all, p->first, s->n);
 		if (k < 0)
 			continue;
 		float *restrict y = s->y + (i / s->count * s->n + k) * s->inner;
@@ -121,18 +121,18 @@ K_LOOP void add_part(void *arg, int64_t lo, int64_t hi, int thread)
 			y[j] += dy[j];
 	}
 }
-K_EACH_ISA(add_part)
+K_EACH_ISA(add_shard)
 
-int k_gather_grad_part_f32(Ctx *c, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n,
+int k_gather_grad_shard_f32(Ctx *c, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n,
 	int64_t inner, int64_t count, int64_t first, int64_t all)
 {
 	int code = check_indices(c, index, count, all);
 	if (code)
 		return code;
-	PartSums p = { .s = { .y = y, .dy = dy, .index = index, .outer = outer, .n = n, .inner = inner,
+	ShardSums p = { .s = { .y = y, .dy = dy, .index = index, .outer = outer, .n = n, .inner = inner,
 		.count = count }, .first = first, .all = all };
 	rt_parallel(c, outer * n * inner, 65536, clear, &p.s);
-	rt_parallel(c, inner, 64, K_PICK(c, add_part), &p);
+	rt_parallel(c, inner, 64, K_PICK(c, add_shard), &p);
 	return 0;
 }
 

@@ -70,7 +70,7 @@ int k_gather_grad_tree_f32(Ctx *c, float *y, const float *dy, const int64_t *ind
 		return code;
 	memset(head, 0, (size_t)n * sizeof *head);
 	for (int64_t i = count; i-- > 0;) {
-		int64_t k = part_of(index[i], all, first, n);
+		int64_t k = shard_index(index[i], all, first, n);
 		next[i] = 0;
 		if (k >= 0) {
 			next[i] = head[k];

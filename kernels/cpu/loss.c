@@ -62,7 +62,7 @@ int k_xent_f32(Ctx *c, float *y, float *logp, float *lse, const float *x, const 
 	return 0;
 }
 
-int k_xent_grad_part_f32(Ctx *c, float *dx, const float *x, const int64_t *label, const float *weight,
+int k_xent_grad_shard_f32(Ctx *c, float *dx, const float *x, const int64_t *label, const float *weight,
 	const float *lse, const float *dy, int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss kind,
 	int64_t first, int64_t all)
 {
@@ -95,7 +95,7 @@ int k_xent_grad_part_f32(Ctx *c, float *dx, const float *x, const int64_t *label
 int k_xent_grad_f32(Ctx *c, float *dx, const float *x, const int64_t *label, const float *weight, const float *lse,
 	const float *dy, int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss kind)
 {
-	return k_xent_grad_part_f32(c, dx, x, label, weight, lse, dy, outer, n, inner, ignore, kind, 0, n);
+	return k_xent_grad_shard_f32(c, dx, x, label, weight, lse, dy, outer, n, inner, ignore, kind, 0, n);
 }
 
 int k_xent_both_f32(Ctx *c, float *y, float *lse, float *dx, const float *x, const int64_t *label, const float *weight,
@@ -105,7 +105,7 @@ int k_xent_both_f32(Ctx *c, float *y, float *lse, float *dx, const float *x, con
 	return code ? code : k_xent_grad_f32(c, dx, x, label, weight, lse, dy, outer, n, inner, ignore, kind);
 }
 
-int k_nll_part_f32(Ctx *c, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer,
+int k_nll_shard_f32(Ctx *c, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer,
 	int64_t n, int64_t inner, int64_t ignore, KLoss kind, int64_t first, int64_t all)
 {
 	float sum = 0, used = 0;
@@ -131,7 +131,7 @@ int k_nll_part_f32(Ctx *c, float *y, const float *x, const int64_t *label, const
 int k_nll_f32(Ctx *c, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n,
 	int64_t inner, int64_t ignore, KLoss kind)
 {
-	return k_nll_part_f32(c, y, x, label, weight, outer, n, inner, ignore, kind, 0, n);
+	return k_nll_shard_f32(c, y, x, label, weight, outer, n, inner, ignore, kind, 0, n);
 }
 
 int k_sum_exp_f32(Ctx *c, float *y, const float *x, const float *top, int64_t outer, int64_t n, int64_t inner)

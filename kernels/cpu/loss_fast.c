@@ -147,7 +147,7 @@ int k_xent_both_f32(Ctx *c, float *y, float *lse, float *dx, const float *x, con
 	return run(c, &l, outer * inner);
 }
 
-int k_nll_part_f32(Ctx *c, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer,
+int k_nll_shard_f32(Ctx *c, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer,
 	int64_t n, int64_t inner, int64_t ignore, KLoss kind, int64_t first, int64_t all)
 {
 	Loss l = { .y = y, .x = x, .label = label, .weight = weight, .n = n, .from = first, .all = all, .inner = inner,
@@ -158,7 +158,7 @@ int k_nll_part_f32(Ctx *c, float *y, const float *x, const int64_t *label, const
 int k_nll_f32(Ctx *c, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n,
 	int64_t inner, int64_t ignore, KLoss kind)
 {
-	return k_nll_part_f32(c, y, x, label, weight, outer, n, inner, ignore, kind, 0, n);
+	return k_nll_shard_f32(c, y, x, label, weight, outer, n, inner, ignore, kind, 0, n);
 }
 
 /* The gradient at the label.  If this rank has all classes, it is minus the sum of the others: p - 1 would cancel for a
@@ -200,7 +200,7 @@ K_LOOP void grads(void *arg, int64_t lo, int64_t hi, int thread)
 }
 K_EACH_ISA(grads)
 
-int k_xent_grad_part_f32(Ctx *c, float *dx, const float *x, const int64_t *label, const float *weight,
+int k_xent_grad_shard_f32(Ctx *c, float *dx, const float *x, const int64_t *label, const float *weight,
 	const float *lse, const float *dy, int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss kind,
 	int64_t first, int64_t all)
 {
@@ -216,7 +216,7 @@ int k_xent_grad_part_f32(Ctx *c, float *dx, const float *x, const int64_t *label
 int k_xent_grad_f32(Ctx *c, float *dx, const float *x, const int64_t *label, const float *weight, const float *lse,
 	const float *dy, int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss kind)
 {
-	return k_xent_grad_part_f32(c, dx, x, label, weight, lse, dy, outer, n, inner, ignore, kind, 0, n);
+	return k_xent_grad_shard_f32(c, dx, x, label, weight, lse, dy, outer, n, inner, ignore, kind, 0, n);
 }
 
 K_LOOP void exps(void *arg, int64_t lo, int64_t hi, int thread)

@@ -22,7 +22,7 @@ static inline int check_indices(Ctx *c, const int64_t *index, int64_t count, int
 }
 
 /* The position of an index into `all` elements among the n from `first` on; -1: outside. */
-static inline int64_t part_of(int64_t i, int64_t all, int64_t first, int64_t n)
+static inline int64_t shard_index(int64_t i, int64_t all, int64_t first, int64_t n)
 {
 	int64_t k = index_of(i, all) - first;
 	return k < 0 || k >= n ? -1 : k;

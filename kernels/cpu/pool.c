@@ -34,7 +34,7 @@ int k_maxpool_f32(Ctx *c, float *y, const float *x, int64_t planes, KWindow w)
 	return 0;
 }
 
-int k_maxpool_grad_part_f32(Ctx *c, float *dx, const float *g, const float *x, int64_t planes, KWindow w, KStretch s)
+int k_maxpool_grad_shard_f32(Ctx *c, float *dx, const float *g, const float *x, int64_t planes, KWindow w, KStretch s)
 {
 	(void)c;
 	int64_t nin = w.in[0] * w.in[1], own = s.size[0] * s.size[1];
@@ -55,5 +55,5 @@ int k_maxpool_grad_part_f32(Ctx *c, float *dx, const float *g, const float *x, i
 int k_maxpool_grad_f32(Ctx *c, float *dx, const float *g, const float *x, int64_t planes, KWindow w)
 {
 	KStretch all = { { 0 }, { w.in[0], w.in[1] } };
-	return k_maxpool_grad_part_f32(c, dx, g, x, planes, w, all);
+	return k_maxpool_grad_shard_f32(c, dx, g, x, planes, w, all);
 }

@@ -7,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-/* part: only the stretch `own` of the gradient is wanted */
-typedef struct Pool { float *y; const float *x, *g; KWindow w; KStretch own; bool part; } Pool;
+/* shard: only the stretch `own` of the gradient is wanted */
+typedef struct Pool { float *y; const float *x, *g; KWindow w; KStretch own; bool shard; } Pool;
 
 /* The position in the plane of the largest element of a window; -1 if the window has only padding. */
 K_LOOP int64_t largest(const float *x, const KWindow *w, int64_t oy, int64_t ox)
@@ -152,7 +152,7 @@ K_LOOP void give_edge(const Pool *p, float *dx, const float *g, const float *x, 
 {
 	for (int64_t ox = from; ox < to; ox++) {
 		int64_t at = largest(x, w, oy, ox);
-		if (at >= 0 && p->part)
+		if (at >= 0 && p->shard)
 			give(p, dx, at, g[ox]);
 		else if (at >= 0)
 			dx[at] += g[ox];
@@ -180,7 +180,7 @@ K_LOOP void grads(void *arg, int64_t lo, int64_t hi, int thread)
 				int64_t n = to - ox < SPAN ? to - ox : SPAN;
 				find(x, place, &w, oy, ox, n);
 				for (int64_t k = 0; k < n; k++)
-					if (place[k] >= 0 && p->part)
+					if (place[k] >= 0 && p->shard)
 						give(p, dx, place[k], g[ox + k]);
 					else if (place[k] >= 0)
 						dx[place[k]] += g[ox + k];
@@ -198,9 +198,9 @@ int k_maxpool_grad_f32(Ctx *c, float *dx, const float *g, const float *x, int64_
 	return 0;
 }
 
-int k_maxpool_grad_part_f32(Ctx *c, float *dx, const float *g, const float *x, int64_t n, KWindow w, KStretch own)
+int k_maxpool_grad_shard_f32(Ctx *c, float *dx, const float *g, const float *x, int64_t n, KWindow w, KStretch own)
 {
-	Pool p = { .y = dx, .x = x, .g = g, .w = w, .own = own, .part = true };
+	Pool p = { .y = dx, .x = x, .g = g, .w = w, .own = own, .shard = true };
 	rt_parallel(c, n, 1, K_PICK(c, grads), &p);
 	return 0;
 }

@@ -185,7 +185,7 @@ int k_reduce_f32(Ctx *c, float *y, const float *x, KLoops keep, KLoops over, KRe
 	return 0;
 }
 
-int k_mean_part_f32(Ctx *c, float *y, const float *x, KLoops keep, KLoops over, int64_t all)
+int k_mean_shard_f32(Ctx *c, float *y, const float *x, KLoops keep, KLoops over, int64_t all)
 {
 	reduce(c, y, x, keep, over, K_MEAN, all);
 	return 0;

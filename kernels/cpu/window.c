@@ -155,14 +155,14 @@ int k_maxpool_nd_grad(Ctx *c, void *dx, const void *g, const void *x, int64_t pl
 		&(Pool){ .y = dx, .g = g, .x = x, .w = w });
 }
 
-int k_maxpool_nd_grad_part(Ctx *c, void *dx, const void *g, const void *x, int64_t planes, const KWindows *w,
+int k_maxpool_nd_grad_shard(Ctx *c, void *dx, const void *g, const void *x, int64_t planes, const KWindows *w,
 	KStretch own, KType type)
 {
 	return turns(c, planes, product(w, w->out) * product(w, w->k), TURNS_REAL(maxpool_grad),
 		&(Pool){ .y = dx, .g = g, .x = x, .w = w, .own = &own });
 }
 
-int k_sumpool_grad_part(Ctx *c, void *dx, const void *g, int64_t planes, const KWindows *w, KStretch own,
+int k_sumpool_grad_shard(Ctx *c, void *dx, const void *g, int64_t planes, const KWindows *w, KStretch own,
 	KPool kind, KType type)
 {
 	return turns(c, planes, product(w, w->out) * product(w, w->k), TURNS_REAL(sumpool_grad),

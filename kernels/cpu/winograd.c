@@ -135,7 +135,7 @@ K_LOOP void along(float *restrict v, int64_t vapart, const float *restrict e, co
 	}
 }
 
-K_LOOP void part(float *restrict e, float *restrict o, const float *restrict x, int64_t n)
+K_LOOP void split_pairs(float *restrict e, float *restrict o, const float *restrict x, int64_t n)
 {
 	K_VECTOR for (int64_t t = 0; t < n; t++) {
 		e[t] = x[2 * t];
@@ -167,7 +167,7 @@ K_LOOP void inputs(void *arg, int64_t lo, int64_t hi, int thread)
 				to[3 * ROW + i] = b - f;
 			}
 			for (int r = 0; r < 4; r++)
-				part(e + r * ROW / 2, o + r * ROW / 2, c + r * ROW, n + 1);
+				split_pairs(e + r * ROW / 2, o + r * ROW / 2, c + r * ROW, n + 1);
 			along(j->v + ch * j->apart + q * j->across, s->cin * j->apart, e, o, ROW / 2, n);
 		}
 }
@@ -188,8 +188,8 @@ K_LOOP void grads(void *arg, int64_t lo, int64_t hi, int thread)
 			const float *plane = j->gy + image * s->yimage + ch * s->out[0] * w;
 			memcpy(c, plane + top * w, (size_t)w * sizeof *c);
 			memcpy(c + ROW, top + 1 < s->out[0] ? plane + (top + 1) * w : zero, (size_t)w * sizeof *c);
-			part(e, o, c, n);
-			part(e + ROW / 2, o + ROW / 2, c + ROW, n);
+			split_pairs(e, o, c, n);
+			split_pairs(e + ROW / 2, o + ROW / 2, c + ROW, n);
 			float *restrict v = j->vg + ch * j->apart + q * j->across;
 			const float *restrict e0 = e, *restrict o0 = o, *restrict e1 = e + ROW / 2,
 				*restrict o1 = o + ROW / 2;

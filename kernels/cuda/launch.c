@@ -57,7 +57,7 @@ int k_reduce_f32(Ctx *c, float *y, const float *x, KLoops keep, KLoops over, KRe
 	return reduce(c, y, x, keep, over, op, k_count(&over));
 }
 
-int k_mean_part_f32(Ctx *c, float *y, const float *x, KLoops keep, KLoops over, int64_t all)
+int k_mean_shard_f32(Ctx *c, float *y, const float *x, KLoops keep, KLoops over, int64_t all)
 {
 	return reduce(c, y, x, keep, over, K_MEAN, all);
 }
@@ -114,7 +114,7 @@ int k_xent_f32(Ctx *c, float *y, float *logp, float *lse, const float *x, const 
 	return rt_launch(c, "g_xent_f32", 1, 1, args);
 }
 
-int k_xent_grad_part_f32(Ctx *c, float *dx, const float *x, const int64_t *label, const float *weight,
+int k_xent_grad_shard_f32(Ctx *c, float *dx, const float *x, const int64_t *label, const float *weight,
 	const float *lse, const float *dy, int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss kind,
 	int64_t first, int64_t all)
 {
@@ -127,7 +127,7 @@ int k_xent_grad_part_f32(Ctx *c, float *dx, const float *x, const int64_t *label
 int k_xent_grad_f32(Ctx *c, float *dx, const float *x, const int64_t *label, const float *weight, const float *lse,
 	const float *dy, int64_t outer, int64_t n, int64_t inner, int64_t ignore, KLoss kind)
 {
-	return k_xent_grad_part_f32(c, dx, x, label, weight, lse, dy, outer, n, inner, ignore, kind, 0, n);
+	return k_xent_grad_shard_f32(c, dx, x, label, weight, lse, dy, outer, n, inner, ignore, kind, 0, n);
 }
 
 int k_xent_both_f32(Ctx *c, float *y, float *lse, float *dx, const float *x, const int64_t *label, const float *weight,
@@ -137,7 +137,7 @@ int k_xent_both_f32(Ctx *c, float *y, float *lse, float *dx, const float *x, con
 	return code ? code : k_xent_grad_f32(c, dx, x, label, weight, lse, dy, outer, n, inner, ignore, kind);
 }
 
-int k_nll_part_f32(Ctx *c, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer,
+int k_nll_shard_f32(Ctx *c, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer,
 	int64_t n, int64_t inner, int64_t ignore, KLoss kind, int64_t first, int64_t all)
 {
 	int64_t rows = outer * inner;
@@ -149,7 +149,7 @@ int k_nll_part_f32(Ctx *c, float *y, const float *x, const int64_t *label, const
 int k_nll_f32(Ctx *c, float *y, const float *x, const int64_t *label, const float *weight, int64_t outer, int64_t n,
 	int64_t inner, int64_t ignore, KLoss kind)
 {
-	return k_nll_part_f32(c, y, x, label, weight, outer, n, inner, ignore, kind, 0, n);
+	return k_nll_shard_f32(c, y, x, label, weight, outer, n, inner, ignore, kind, 0, n);
 }
 
 int k_sum_exp_f32(Ctx *c, float *y, const float *x, const float *top, int64_t outer, int64_t n, int64_t inner)
@@ -264,7 +264,7 @@ int k_rotary_f32(Ctx *c, float *y, const float *x, const float *cosine, const fl
 	return rt_launch(c, "g_rotary_f32", rt_blocks(r->batch * r->heads * r->seq), 1, args);
 }
 
-int k_gather_grad_part_f32(Ctx *c, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n,
+int k_gather_grad_shard_f32(Ctx *c, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n,
 	int64_t inner, int64_t many, int64_t first, int64_t all)
 {
 	int64_t total = outer * inner;
@@ -275,7 +275,7 @@ int k_gather_grad_part_f32(Ctx *c, float *y, const float *dy, const int64_t *ind
 int k_gather_grad_f32(Ctx *c, float *y, const float *dy, const int64_t *index, int64_t outer, int64_t n,
 	int64_t inner, int64_t many)
 {
-	return k_gather_grad_part_f32(c, y, dy, index, outer, n, inner, many, 0, n);
+	return k_gather_grad_shard_f32(c, y, dy, index, outer, n, inner, many, 0, n);
 }
 
 int k_conv_f32(Ctx *c, float *y, const float *x, const float *w, const float *b, int64_t batch, int64_t groups,
@@ -312,10 +312,10 @@ int k_maxpool_f32(Ctx *c, float *y, const float *x, int64_t planes, KWindow w)
 int k_maxpool_grad_f32(Ctx *c, float *dx, const float *g, const float *x, int64_t planes, KWindow w)
 {
 	KStretch all = { { 0 }, { w.in[0], w.in[1] } };
-	return k_maxpool_grad_part_f32(c, dx, g, x, planes, w, all);
+	return k_maxpool_grad_shard_f32(c, dx, g, x, planes, w, all);
 }
 
-int k_maxpool_grad_part_f32(Ctx *c, float *dx, const float *g, const float *x, int64_t planes, KWindow w, KStretch s)
+int k_maxpool_grad_shard_f32(Ctx *c, float *dx, const float *g, const float *x, int64_t planes, KWindow w, KStretch s)
 {
 	void *args[] = { &dx, &g, &x, &w, &s, &planes };
 	return rt_launch(c, "g_maxpool_grad_f32", rt_blocks(planes), 1, args);
@@ -378,10 +378,10 @@ int k_maxpool_nd(Ctx *c, void *y, int64_t *index, const void *x, int64_t planes,
 
 int k_maxpool_nd_grad(Ctx *c, void *dx, const void *g, const void *x, int64_t planes, const KWindows *w, KType type)
 {
-	return k_maxpool_nd_grad_part(c, dx, g, x, planes, w, all_of(w), type);
+	return k_maxpool_nd_grad_shard(c, dx, g, x, planes, w, all_of(w), type);
 }
 
-int k_maxpool_nd_grad_part(Ctx *c, void *dx, const void *g, const void *x, int64_t planes, const KWindows *w,
+int k_maxpool_nd_grad_shard(Ctx *c, void *dx, const void *g, const void *x, int64_t planes, const KWindows *w,
 	KStretch s, KType type)
 {
 	KWindows all = *w;
@@ -400,10 +400,10 @@ int k_sumpool(Ctx *c, void *y, const void *x, int64_t planes, const KWindows *w,
 
 int k_sumpool_grad(Ctx *c, void *dx, const void *g, int64_t planes, const KWindows *w, KPool kind, KType type)
 {
-	return k_sumpool_grad_part(c, dx, g, planes, w, all_of(w), kind, type);
+	return k_sumpool_grad_shard(c, dx, g, planes, w, all_of(w), kind, type);
 }
 
-int k_sumpool_grad_part(Ctx *c, void *dx, const void *g, int64_t planes, const KWindows *w, KStretch s,
+int k_sumpool_grad_shard(Ctx *c, void *dx, const void *g, int64_t planes, const KWindows *w, KStretch s,
 	KPool kind, KType type)
 {
 	KWindows all = *w;
@@ -451,10 +451,10 @@ int k_reverse_sequence(Ctx *c, void *y, const void *x, const int64_t *len, int64
 int k_gather(Ctx *c, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner,
 	int64_t many, int64_t width)
 {
-	return k_gather_part(c, y, x, index, outer, n, inner, many, width, 0, n);
+	return k_gather_shard(c, y, x, index, outer, n, inner, many, width, 0, n);
 }
 
-int k_gather_part(Ctx *c, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner,
+int k_gather_shard(Ctx *c, void *y, const void *x, const int64_t *index, int64_t outer, int64_t n, int64_t inner,
 	int64_t many, int64_t width, int64_t first, int64_t all)
 {
 	int64_t total = outer * many * inner;
@@ -478,7 +478,7 @@ int k_gather_nd(Ctx *c, void *y, const void *x, const int64_t *index, const KNd 
 	return rt_launch(c, "g_gather_nd", rt_blocks(n), 1, args);
 }
 
-int k_one_hot_part(Ctx *c, void *y, const int64_t *index, const void *values, int64_t outer, int64_t depth,
+int k_one_hot_shard(Ctx *c, void *y, const int64_t *index, const void *values, int64_t outer, int64_t depth,
 	int64_t inner, int64_t width, int64_t first, int64_t all)
 {
 	int64_t n = outer * depth * inner;
@@ -489,7 +489,7 @@ int k_one_hot_part(Ctx *c, void *y, const int64_t *index, const void *values, in
 int k_one_hot(Ctx *c, void *y, const int64_t *index, const void *values, int64_t outer, int64_t depth, int64_t inner,
 	int64_t width)
 {
-	return k_one_hot_part(c, y, index, values, outer, depth, inner, width, 0, depth);
+	return k_one_hot_shard(c, y, index, values, outer, depth, inner, width, 0, depth);
 }
 
 int k_compress(Ctx *c, void *y, const void *x, const uint8_t *keep, int64_t nkeep, int64_t outer, int64_t n,

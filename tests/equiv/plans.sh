@@ -44,7 +44,7 @@ uses() {
 }
 vocabulary() {
 	for n in "$@"; do slowly vocabulary "$n" '@pin("tokens", "targets", sbp: [B])' '@pin("embed.w", sbp: [S(0)])' '@pin("token", sbp: [P])' '@pin("logits", sbp: [S(2)])'; done
-	uses gpt-scores-are-not-gathered k_gather_part k_gather_grad_part_f32 k_sum_exp_f32 k_nll_part_f32 k_xent_grad_part_f32
+	uses gpt-scores-are-not-gathered k_gather_shard k_gather_grad_shard_f32 k_sum_exp_f32 k_nll_shard_f32 k_xent_grad_shard_f32
 }
 images='@pin("image", "label", "x?", "a?", "s?", "short", sbp: [S(0)])'
 statistics() { for n in "$@"; do slowly statistics "$n" "$images" '@pin("*.w", "*.b", "*.mean", "*.var", "*.conv*", "*.short", sbp: [B])'; done; }
@@ -114,7 +114,7 @@ fi
 if one llama 4; then plan tensor 4; fi
 if one resnet 6; then
 	statistics 2 3
-	uses resnet-batches-are-not-gathered k_mean_part_f32
+	uses resnet-batches-are-not-gathered k_mean_shard_f32
 fi
 layers
 parts 2

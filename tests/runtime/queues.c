@@ -332,7 +332,7 @@ static int rank(Ctx *c, void *arg)
 	code = code ? code : rt_lane_open(c);
 	for (; c->step < STEPS && !code; c->step++) {
 		code = rt_do(c, RT_TRAIN);
-		if (code || c->verdict.all.stop)
+		if (code || c->vote.all.stop)
 			break;
 		for (int i = 0; i < 5 && c->step % 3 == 2 && !code; i++)
 			code = rt_do(c, RT_EVAL);

@@ -16,10 +16,10 @@
 #undef k_zero
 #undef k_move
 #define k_reduce_f32 k_plain_reduce_f32
-#define k_mean_part_f32 k_plain_mean_part_f32
+#define k_mean_shard_f32 k_plain_mean_shard_f32
 #include "../../../kernels/cpu/reduce.c"
 #undef k_reduce_f32
-#undef k_mean_part_f32
+#undef k_mean_shard_f32
 #define k_softmax_f32 k_plain_softmax_f32
 #define k_logsoftmax_f32 k_plain_logsoftmax_f32
 int k_softmax_f32(Ctx *, float *y, const float *x, int64_t outer, int64_t n, int64_t inner);       /* in fast_norms.c */
@@ -28,22 +28,22 @@ int k_logsoftmax_f32(Ctx *, float *y, const float *x, int64_t outer, int64_t n, 
 #undef k_logsoftmax_f32
 #define k_gather k_plain_gather
 #define k_gather_grad_f32 k_plain_gather_grad_f32
-#define k_gather_part k_plain_gather_part
-#define k_gather_grad_part_f32 k_plain_gather_grad_part_f32
+#define k_gather_shard k_plain_gather_shard
+#define k_gather_grad_shard_f32 k_plain_gather_grad_shard_f32
 #define k_gather_elements k_plain_gather_elements
 #include "../../../kernels/cpu/index.c"
 #undef k_gather
 #undef k_gather_grad_f32
-#undef k_gather_part
-#undef k_gather_grad_part_f32
+#undef k_gather_shard
+#undef k_gather_grad_shard_f32
 #undef k_gather_elements
 #define k_maxpool_f32 k_plain_maxpool_f32
 #define k_maxpool_grad_f32 k_plain_maxpool_grad_f32
-#define k_maxpool_grad_part_f32 k_plain_maxpool_grad_part_f32
+#define k_maxpool_grad_shard_f32 k_plain_maxpool_grad_shard_f32
 #include "../../../kernels/cpu/pool.c"
 #undef k_maxpool_f32
 #undef k_maxpool_grad_f32
-#undef k_maxpool_grad_part_f32
+#undef k_maxpool_grad_shard_f32
 
 static float *space(int64_t n)
 {
@@ -113,7 +113,7 @@ static void run_reduce(Ctx *c, float *y, void *arg)
 {
 	Red *s = arg;
 	if (s->all)
-		k_mean_part_f32(c, y, s->x, s->keep, s->over, s->all);
+		k_mean_shard_f32(c, y, s->x, s->keep, s->over, s->all);
 	else
 		k_reduce_f32(c, y, s->x, s->keep, s->over, s->op);
 }
@@ -144,7 +144,7 @@ int test_reductions(void)
 				NULL);
 			s.all = op == K_MEAN ? 3 * n : 0;       /* a part of three times as many */
 			if (s.all) {
-				k_plain_mean_part_f32(NULL, want, x, s.keep, s.over, s.all);
+				k_plain_mean_shard_f32(NULL, want, x, s.keep, s.over, s.all);
 				bad += compare(what, run_reduce, &s, want, kept, 2e-6, 1, NULL);
 			}
 			free(want);
@@ -171,9 +171,9 @@ static void run_row(Ctx *c, float *y, void *arg)
 	case 1: k_logsoftmax_f32(c, y, s->x, s->outer, s->n, s->inner); break;
 	case 2: k_gather(c, y, s->x, s->index, s->outer, s->n, s->inner, s->count, 4); break;
 	case 3: k_gather_grad_f32(c, y, s->x, s->index, s->outer, s->n, s->inner, s->count); break;
-	case 4: k_gather_part(c, y, s->x, s->index, s->outer, rows_here(s), s->inner, s->count, 4, s->n / 3, s->n);
+	case 4: k_gather_shard(c, y, s->x, s->index, s->outer, rows_here(s), s->inner, s->count, 4, s->n / 3, s->n);
 		break;
-	case 5: k_gather_grad_part_f32(c, y, s->x, s->index, s->outer, rows_here(s), s->inner, s->count, s->n / 3,
+	case 5: k_gather_grad_shard_f32(c, y, s->x, s->index, s->outer, rows_here(s), s->inner, s->count, s->n / 3,
 		s->n); break;
 	}
 }
@@ -185,9 +185,9 @@ static void plain_row(float *y, const Soft *s)
 	case 1: k_plain_logsoftmax_f32(NULL, y, s->x, s->outer, s->n, s->inner); break;
 	case 2: k_plain_gather(NULL, y, s->x, s->index, s->outer, s->n, s->inner, s->count, 4); break;
 	case 3: k_plain_gather_grad_f32(NULL, y, s->x, s->index, s->outer, s->n, s->inner, s->count); break;
-	case 4: k_plain_gather_part(NULL, y, s->x, s->index, s->outer, rows_here(s), s->inner, s->count, 4, s->n / 3,
+	case 4: k_plain_gather_shard(NULL, y, s->x, s->index, s->outer, rows_here(s), s->inner, s->count, 4, s->n / 3,
 		s->n); break;
-	case 5: k_plain_gather_grad_part_f32(NULL, y, s->x, s->index, s->outer, rows_here(s), s->inner, s->count,
+	case 5: k_plain_gather_grad_shard_f32(NULL, y, s->x, s->index, s->outer, rows_here(s), s->inner, s->count,
 		s->n / 3, s->n); break;
 	}
 }

@@ -19,8 +19,8 @@
 #define k_xent_grad_f32 k_plain_xent_grad_f32
 #define k_xent_both_f32 k_plain_xent_both_f32
 #define k_nll_f32 k_plain_nll_f32
-#define k_xent_grad_part_f32 k_plain_xent_grad_part_f32
-#define k_nll_part_f32 k_plain_nll_part_f32
+#define k_xent_grad_shard_f32 k_plain_xent_grad_shard_f32
+#define k_nll_shard_f32 k_plain_nll_shard_f32
 #define k_sum_exp_f32 k_plain_sum_exp_f32
 #define k_ahead_f32 k_plain_ahead_f32
 #define k_softmax_f32 k_plain_softmax_f32
@@ -44,8 +44,8 @@
 #undef k_xent_grad_f32
 #undef k_xent_both_f32
 #undef k_nll_f32
-#undef k_xent_grad_part_f32
-#undef k_nll_part_f32
+#undef k_xent_grad_shard_f32
+#undef k_nll_shard_f32
 #undef k_sum_exp_f32
 #undef k_ahead_f32
 #undef k_softmax_f32
@@ -148,9 +148,9 @@ int test_norms(void)
 				d[2], 2, how); \
 			break; \
 		/* of some of the classes */ \
-		case 7: pre##xent_grad_part_f32(c, y, s->x, s->label, w, s->lse, s->dy, d[0], d[1], d[2], 2, how, 1, \
+		case 7: pre##xent_grad_shard_f32(c, y, s->x, s->label, w, s->lse, s->dy, d[0], d[1], d[2], 2, how, 1, \
 			d[1] + 5); break; \
-		case 8: pre##nll_part_f32(c, y, s->x, s->label, w, d[0], d[1], d[2], 2, how, 1, d[1] + 5); break; \
+		case 8: pre##nll_shard_f32(c, y, s->x, s->label, w, d[0], d[1], d[2], 2, how, 1, d[1] + 5); break; \
 		case 9: pre##sum_exp_f32(c, y, s->x, s->lse, d[0], d[1], d[2]); break; \
 		case 10: pre##ahead_f32(c, y, s->x, s->x, s->label, d[0], d[1], d[2], 0); break; \
 			/* the first rows have scores that are equal */ \
@@ -312,8 +312,8 @@ int test_losses(void)
 	bad += k_xent_f32(&c, y, NULL, NULL, x, label, NULL, 3, 10, 1, -1, K_LOSS_SUM) != RT_DATA;
 	bad += k_xent_grad_f32(&c, y, x, label, NULL, lse, dy, 3, 10, 1, -1, K_LOSS_SUM) != RT_DATA;
 	bad += k_xent_both_f32(&c, y, y, y, x, label, NULL, dy, 3, 10, 1, -1, K_LOSS_SUM) != RT_DATA;
-	bad += k_xent_grad_part_f32(&c, y, x, label, NULL, lse, dy, 3, 10, 1, -1, K_LOSS_SUM, 5, 99) != RT_DATA;
-	bad += k_nll_part_f32(&c, y, x, label, NULL, 3, 10, 1, -1, K_LOSS_SUM, 5, 99) != RT_DATA;
+	bad += k_xent_grad_shard_f32(&c, y, x, label, NULL, lse, dy, 3, 10, 1, -1, K_LOSS_SUM, 5, 99) != RT_DATA;
+	bad += k_nll_shard_f32(&c, y, x, label, NULL, 3, 10, 1, -1, K_LOSS_SUM, 5, 99) != RT_DATA;
 	free(x), free(dy), free(weight), free(lse), free(label), free(sums), free(each);
 	bad += test_sure();
 	return group("losses", bad);
