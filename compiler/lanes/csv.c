@@ -3,12 +3,14 @@
  *
  *   0F3   0I3   0W3   0B3                    stage 0, micro-batch 3: F; gradients of inputs; of weights; both
  *   (0F3;7B1)OVERLAP_F_B                     both at once; here one after the other
- *   0UNSHARD   0RESHARD   0REDUCE_GRAD       parameters are gathered, let go, reduced: marks, written back
+ *   0UNSHARD   0RESHARD   0REDUCE_GRAD       parameters are gathered, let go; gradients are reduced
  *   0SEND_F3   1RECV_F3   1SEND_B3   0RECV_B3        activations to stage 1, gradients back to stage 0
  *
  * Without sends and receives in the file, they are derived from the actions.  With them, each rank runs its row as
  * written, and a send ends when it is received: a row that deadlocks so may run on one machine and hang on two
  * (pytorch#172668).
+ *
+ * Where parameters are gathered and gradients reduced is checked and written back; the plan places its own transfers.
  *
  * PyTorch keeps actions in sets and matches a pattern that is not anchored.  This reader is strict: each action must be
  * complete, occur once and be where it can run, and micro-batches are 0 .. m - 1 for every stage. */
@@ -344,6 +346,58 @@ static int check_turns(const PipeCsv *c)
 	return 0;
 }
 
+static int misplaced(const CsvCell *x, const CsvCell *other, const char *why, const char *note)
+{
+	err_at(x->at, "%s", why);
+	note_at(other->at, "%s", note);
+	return -1;
+}
+
+/* What happened last to a stage: it was gathered, let go, reduced; and its first action. */
+typedef struct Marks { const CsvCell *gathered, *let_go, *reduced, *first; bool gathers; } Marks;
+
+static int check_mark(const CsvCell *x, Marks *m)
+{
+	bool gradient = x->type == W || x->type == B || x->type == I;
+	if (x->type == UNSHARD && m->gathered)
+		return misplaced(x, m->gathered, "the parameters of this stage are gathered already",
+			"since this UNSHARD");
+	if (x->type == RESHARD && !m->gathered)
+		return misplaced(x, m->let_go ? m->let_go : m->first,
+			"the parameters of this stage are not gathered, so RESHARD cannot let them go",
+			m->let_go ? "they were let go here" : "its first action is here");
+	if (x->type == REDUCE_GRAD && m->reduced)
+		return misplaced(x, m->reduced, "this action stands here for the second time", "the first is here");
+	if (gradient && m->reduced)
+		return misplaced(m->reduced, x,
+			"the gradients of this stage are reduced before its last backward action",
+			"which is here, or later");
+	if (computes(x->type) && m->gathers && !m->gathered)
+		return misplaced(x, m->let_go ? m->let_go : x, "the parameters of this stage are not gathered here",
+			m->let_go ? "they were let go here" : "write its UNSHARD before this action");
+	m->let_go = x->type == RESHARD ? x : m->let_go;
+	m->gathered = x->type == UNSHARD ? x : x->type == RESHARD ? NULL : m->gathered;
+	m->reduced = x->type == REDUCE_GRAD ? x : m->reduced;
+	return 0;
+}
+
+/* UNSHARD, RESHARD and REDUCE_GRAD: a stage that has an UNSHARD anywhere computes only while it is gathered; gradients
+ * are reduced once, after the last of them.  A file without them leaves both to the plan. */
+static int check_marks(const PipeCsv *c, Arena *a)
+{
+	Marks *mark = arena_array(a, Marks, c->nstage + 1);
+	for (int k = 0; k < c->nrank; k++)
+		for (int i = c->ncell[k]; i-- > 0;) {
+			mark[c->cell[k][i].stage].gathers |= c->cell[k][i].type == UNSHARD;
+			mark[c->cell[k][i].stage].first = &c->cell[k][i];
+		}
+	for (int k = 0; k < c->nrank; k++)
+		for (int i = 0; i < c->ncell[k]; i++)
+			if (check_mark(&c->cell[k][i], &mark[c->cell[k][i].stage]))
+				return -1;
+	return 0;
+}
+
 static int check_cells(Reader *r)
 {
 	const PipeCsv *c = r->csv;
@@ -354,6 +408,7 @@ static int check_cells(Reader *r)
 	for (int s = 0; s < c->nstage && !bad; s++)
 		for (int m = 0; m < c->micros && !bad; m++)
 			bad = check_whole(c, seen, s, m) || (c->sends && check_sends(c, seen, s, m));
+	bad = bad || check_marks(c, &scratch);
 	arena_free(&scratch);
 	return bad || check_turns(c) ? -1 : 0;
 }

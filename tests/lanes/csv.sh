@@ -62,6 +62,15 @@ run 'sent and received in different orders' '0F0,0F1,0SEND_F1,0SEND_F0,0RECV_B0,
 1RECV_F0,1F0,1RECV_F1,1F1,1B0,1SEND_B0,1B1,1SEND_B1'
 run 'micro-batches of a stage in another order than those of the stage before' '0F0,0F1,0B0,0B1
 1F1,1F0,1B0,1B1'
+run 'gathered twice, with the parameters let go between' '0UNSHARD,0F0,0RESHARD,0UNSHARD,0B0,0REDUCE_GRAD,0RESHARD'
+run 'used before UNSHARD' '0F0,0UNSHARD,0B0'
+run 'used behind RESHARD' '0UNSHARD,0F0,0RESHARD,0B0'
+run 'UNSHARD while gathered' '0UNSHARD,0F0,0UNSHARD,0B0'
+run 'RESHARD of what was never gathered' '0F0,0B0,0RESHARD'
+run 'RESHARD twice' '0UNSHARD,0F0,0B0,0RESHARD,0RESHARD'
+run 'REDUCE_GRAD before the last W' '0F0,0F1,0I0,0W0,0REDUCE_GRAD,0I1,0W1'
+run 'REDUCE_GRAD before the last B' '0F0,0F1,0B0,0REDUCE_GRAD,0B1'
+run 'REDUCE_GRAD twice' '0F0,0B0,0REDUCE_GRAD,0REDUCE_GRAD'
 : >empty.csv
 printf 'F 1\nB 1\ncsv empty.csv\n' >empty.pipe && "$SBPCC" --simulate=empty.pipe 2>&1
 printf 'F 1\nB 1\nmicros 3\ncsv f1.csv\nranks 3\n' >two.pipe && "$SBPCC" --simulate=two.pipe 2>&1
