@@ -171,7 +171,7 @@ static void note_copies(Graph *g)
 			annot_add(&s->v->annot, new);
 		}
 	}
-	for (int i = 0; i < p->nslot; i++)      /* of values that share copies_memory */
+	for (int i = 0; i < p->nslot; i++)      /* of values that share memory */
 		if (p->slot[i])
 			p->slot[i]->copies = copies_memory(p->slot[i])->copies;
 }

@@ -142,7 +142,7 @@ static int make_order(Graph *g, PipeOrder *o)
 	if (!s->schedule) {
 		SearchResult best;
 		if (search_run(&s->pipe, 0, g->arena, &best)) {
-			err_at(loc, "no order of micro-batches fits the copies_memory");
+			err_at(loc, "no order of micro-batches fits the copies of the values");
 			return -1;
 		}
 		*o = best.order;

@@ -34,6 +34,8 @@ static int by_bytes(const void *a, const void *b)
 static void prune(Front *f, double limit)
 {
 	int n = 0;
+	if (!f->n)
+		return;
 	qsort(f->p, (size_t)f->n, sizeof *f->p, by_bytes);
 	for (int i = 0; i < f->n; i++)
 		if (!n || f->p[i].seconds < f->p[n - 1].seconds)
