@@ -146,6 +146,13 @@ int  rt_queues_before(Ctx *, const RtActor *);                           /* wait
 void rt_queues_after(Ctx *, const RtActor *);                            /* publishes and gives back */
 int  rt_queues_drain(Ctx *);                                             /* until all published pieces are gone */
 int  rt_queues_begin(Ctx *, RtProgramKind);                              /* the next run of a program */
+/* The task that a rank is in as one number: program, actor, micro-batch. */
+int64_t rt_task(const Ctx *, int actor);
+/* A chain of waits: the walk waits for an end since a while, that is for rank `first`, which waits for another one, and
+ * so on to rank `last`, which is in `task` and waits for nobody, unless the chain is a circle. */
+typedef struct RtChain { const RtEnd *end; int64_t step; double seconds; int first, last; int64_t task; bool circle; }
+	RtChain;
+void rt_queues_warn(const Ctx *, const RtChain *);
 
 /* lane.c */
 bool rt_lane_threaded(const Ctx *);

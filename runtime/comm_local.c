@@ -49,11 +49,10 @@ typedef struct Pulse {
 	_Atomic uint64_t beat;          /* time of the last one */
 	_Atomic uint64_t waited;        /* nanoseconds that this rank has waited for others */
 	RtBell bell;
-	_Atomic int64_t task;           /* that it is in: TASK_OF(program, actor, micro-batch) */
+	_Atomic int64_t task;           /* that it is in: rt_task */
 	_Atomic uint32_t waits;         /* 1 + the rank that it waits for in a queue; 0: none */
 	char rest[LINE - 3 * sizeof(uint64_t) - sizeof(RtBell) - sizeof(uint32_t)];
 } Pulse;
-#define TASK_OF(kind, actor, micro) ((int64_t)(kind) << 56 | (int64_t)(actor) << 32 | (int64_t)(micro))
 
 /* The progress of a rank on a channel: the number of buckets whose operands others may read and whose results others
  * may write; the number of buckets of which it has finished all reads and writes. */
@@ -421,7 +420,7 @@ static void release(Ctx *c, const RtJob *j)
 static void begin_task(Ctx *c, int actor)
 {
 	const Local *l = c->comm->state;
-	atomic_store_explicit(&l->pulse[c->rank].task, TASK_OF(c->kind, actor, c->micro), memory_order_relaxed);
+	atomic_store_explicit(&l->pulse[c->rank].task, rt_task(c, actor), memory_order_relaxed);
 }
 
 /* The first peer that an end waits for; -1: none. */
@@ -460,16 +459,9 @@ static void warn(Ctx *c)
 		last = (int)atomic_load(&l->pulse[last].waits) - 1;
 	if (first < 0 || last < 0)
 		return;
-	const RtProgram *p = c->program;
-	int64_t task = atomic_load(&l->pulse[last].task);
-	const RtSchedule *s = p->role[p->role_of ? p->role_of[last] : 0]->schedule[task >> 56];
-	int64_t micro = rt_end_piece(c, e, atomic_load(&e->done)) % rt_micros(c, e->kind);
-	bool round = atomic_load(&l->pulse[last].waits);
-	fprintf(stderr, "rank %d step %lld: %s %s of micro-batch %lld waits %.0f s for rank %d; rank %d %s, in %s of "
-		"micro-batch %d\n", c->rank, (long long)atomic_load(&l->step),
-		e->queue->sends ? "send" : "receive", e->queue->name, (long long)micro, seconds, first, last,
-		round ? "waits in a circle" : "waits for nobody", s->actor[task >> 32 & 0xFFFFFF].name,
-		(int)(task & 0xFFFFFFFF));
+	rt_queues_warn(c, &(RtChain){ .end = e, .step = atomic_load(&l->step), .seconds = seconds, .first = first,
+		.last = last, .task = atomic_load(&l->pulse[last].task),
+		.circle = atomic_load(&l->pulse[last].waits) });
 	l->warned = true;
 }
 

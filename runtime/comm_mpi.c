@@ -183,7 +183,7 @@ static int one_rank(Ctx *c, Mpi *m, int (*body)(Ctx *, void *), void *arg)
 		code = body(c, arg);
 		rt_device_close(c);
 	}
-	rt_mpi_pulse_close(m);
+	rt_mpi_pulse_close(c, m);
 	rt_mpi_close(c, m);
 	rt_shards_close(c);
 	if (window)
@@ -229,6 +229,7 @@ int rt_run(const RtProgram *p, int (*body)(Ctx *, void *), void *arg)
 			.say = rt_mpi_say, .hear = rt_mpi_hear,
 			.room = rt_mpi_room, .bell = &m.bell, .rest = rt_mpi_rest,
 			.end_open = rt_mpi_end_open, .end_close = rt_mpi_end_close, .end_advance = rt_mpi_end_advance,
+			.task = rt_mpi_task, .waits = rt_mpi_waits,
 			.state = &m };
 		Ctx c = { .program = p, .role = p->role_of ? p->role_of[rank] : 0, .rank = rank, .nrank = size,
 			.comm = &comm, .seed = p->seed, .here = near, .first_here = first, .bound = bound };

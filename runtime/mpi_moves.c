@@ -107,15 +107,32 @@ static int pending(Mpi *m, RtFlow *f)
  *   a rank that waits    asks the ranks whose messages are incomplete, repeatedly
  *   pulse of the other   answers, while its rank computes, reads or saves
  *
+ * An answer says in which task a rank is and for which rank it waits.  So a rank that waits too long can follow the
+ * chain of waits, from rank to rank, to the one that waits for nobody.
+ *
  * A connection can break without notice, and a process can be stopped: so a timeout decides. */
 enum { ASK = 1, ANSWER = 2 };           /* tags */
+typedef struct Told { int64_t task, waits; } Told;      /* waits: 1 + the rank that it waits for; 0: none */
 
-static void say(Mpi *m, int rank, int what)
+static void ask(Mpi *m, int rank)
 {
 	static const char nothing;
 	MPI_Request r;
-	MPI_Isend(&nothing, 0, MPI_BYTE, rank, what, m->asks, &r);
+	MPI_Isend(&nothing, 0, MPI_BYTE, rank, ASK, m->asks, &r);
 	MPI_Request_free(&r);
+}
+
+/* An answer that is still on its way is enough. */
+static void tell(Mpi *m, int rank)
+{
+	int gone = 1;
+	MPI_Test(&m->telling[rank], &gone, MPI_STATUS_IGNORE);
+	if (!gone)
+		return;
+	Told *t = &m->tells[rank];
+	t->task = atomic_load(&m->task);
+	t->waits = atomic_load(&m->wanted) ? atomic_load(&m->waits) : 0;
+	MPI_Isend(t, sizeof *t, MPI_BYTE, rank, ANSWER, m->asks, &m->telling[rank]);
 }
 
 static void answer(void *arg)
@@ -123,12 +140,13 @@ static void answer(void *arg)
 	Mpi *m = arg;
 	MPI_Status st;
 	int any;
-	char nothing;
 	pthread_mutex_lock(&m->lock);
 	while (MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, m->asks, &any, &st) == MPI_SUCCESS && any) {
-		MPI_Recv(&nothing, 0, MPI_BYTE, st.MPI_SOURCE, st.MPI_TAG, m->asks, MPI_STATUS_IGNORE);
+		Told *told = &m->told[st.MPI_SOURCE];
+		MPI_Recv(told, st.MPI_TAG == ASK ? 0 : sizeof *told, MPI_BYTE, st.MPI_SOURCE, st.MPI_TAG, m->asks,
+			MPI_STATUS_IGNORE);
 		if (st.MPI_TAG == ASK)
-			say(m, st.MPI_SOURCE, ANSWER);
+			tell(m, st.MPI_SOURCE);
 		else
 			atomic_fetch_add(&m->heard[st.MPI_SOURCE], 1);
 	}
@@ -139,6 +157,14 @@ int rt_mpi_pulse_open(Ctx *c, Mpi *m)
 {
 	size_t n = (size_t)c->nrank;
 	m->heard = calloc(n, sizeof *m->heard);
+	m->told = calloc(n, 2 * sizeof *m->told);
+	m->telling = calloc(n, sizeof(MPI_Request));
+	m->before = calloc(n, sizeof *m->before);
+	if (!m->told || !m->telling || !m->before)
+		return no_memory(c);
+	m->tells = m->told + n;
+	for (size_t i = 0; i < n; i++)
+		m->telling[i] = MPI_REQUEST_NULL;
 	for (int i = 0; i < 2; i++) {
 		RtAsking *a = &m->asking[i];
 		a->seen = calloc(n, sizeof *a->seen);
@@ -153,10 +179,15 @@ int rt_mpi_pulse_open(Ctx *c, Mpi *m)
 	return c->nrank > 1 && !m->pulse ? no_memory(c) : 0;
 }
 
-void rt_mpi_pulse_close(Mpi *m)
+void rt_mpi_pulse_close(const Ctx *c, Mpi *m)
 {
 	rt_pulse_close(m->pulse);
+	for (int r = 0; m->telling && r < c->nrank; r++)
+		MPI_Wait(&m->telling[r], MPI_STATUS_IGNORE);
 	free((void *)m->heard);
+	free(m->told);
+	free(m->telling);
+	free(m->before);
 	for (int i = 0; i < 2; i++) {
 		free(m->asking[i].seen);
 		free(m->asking[i].when);
@@ -215,10 +246,91 @@ static int ask_one(Ctx *c, Mpi *m, RtAsking *a, int r, double now)
 	if (now - a->asked[r] > m->patience / 4) {
 		a->asked[r] = now;
 		pthread_mutex_lock(&m->lock);
-		say(m, r, ASK);
+		ask(m, r);
 		pthread_mutex_unlock(&m->lock);
 	}
 	return 0;
+}
+
+/* ---- chains of waits ---- */
+
+void rt_mpi_task(Ctx *c, int actor)
+{
+	Mpi *m = c->comm->state;
+	atomic_store_explicit(&m->task, rt_task(c, actor), memory_order_relaxed);
+}
+
+void rt_mpi_waits(Ctx *c, const RtEnd *e)
+{
+	Mpi *m = c->comm->state;
+	atomic_store(&m->waits, 0);
+	atomic_store(&m->since, rt_seconds());
+	atomic_store(&m->step, c->step);
+	atomic_store(&m->wanted, e);
+}
+
+/* The first rank whose message an end waits for; -1: none. */
+static int owes(const RtEnd *e)
+{
+	const RtFlow *f = e->state;
+	for (int i = 0; i < f->nrequest; i++)
+		if (f->request[i] != MPI_REQUEST_NULL)
+			return f->whom[i];
+	return -1;
+}
+
+/* The answer of a rank since the chain began to be followed; false: it is asked for one.  This rank is at the end of a
+ * chain that comes back to it. */
+static bool told_by(Ctx *c, Mpi *m, RtAsking *a, int r, Told *told)
+{
+	if (r == c->rank) {
+		*told = (Told){ atomic_load(&m->task), 0 };
+		return true;
+	}
+	bool heard = atomic_load(&m->heard[r]) != m->before[r];
+	pthread_mutex_lock(&m->lock);
+	if (heard) {
+		*told = m->told[r];
+	} else if (a->clock - a->asked[r] > m->patience / 4) {
+		a->asked[r] = a->clock;
+		ask(m, r);
+	}
+	pthread_mutex_unlock(&m->lock);
+	return heard;
+}
+
+/* Once, if the walk waits for longer than the patience though all ranks answer: for which queue, and for which rank in
+ * the end.  Called again and again: each rank of the chain is asked when the one before it has answered. */
+static void follow(Ctx *c, Mpi *m)
+{
+	const RtEnd *e = atomic_load(&m->wanted);
+	double since = atomic_load(&m->since), seconds = rt_seconds() - since;
+	int first = e ? owes(e) : -1, last = first;
+	RtAsking *a = &m->asking[c->aside];
+	if (e)
+		atomic_store(&m->waits, (uint32_t)(first + 1));
+	if (first < 0 || m->warned || seconds < m->patience)
+		return;
+	for (int r = 0; r < c->nrank && m->followed != since; r++) {
+		m->before[r] = atomic_load(&m->heard[r]);
+		a->asked[r] = a->clock - m->patience;
+	}
+	m->followed = since;
+	Told told = { 0 };
+	bool circle = false;
+	for (int i = 0; i < c->nrank && !circle; i++) {
+		if (!told_by(c, m, a, last, &told))
+			return;
+		if (!told.waits)
+			break;
+		last = (int)told.waits - 1;
+		circle = last == c->rank || i == c->nrank - 1;
+	}
+	if (circle)
+		told_by(c, m, a, last, &told);
+	m->warned = true;
+	rt_queues_warn(c, &(RtChain){ .end = e, .step = atomic_load(&m->step), .seconds = seconds, .first = first,
+		.last = last, .task = told.task, .circle = circle });
 }
 
 /* 0 when all posted messages are complete, RT_LATER, or an exit status.  A waiting thread yields, because there may be
@@ -264,7 +376,11 @@ int rt_mpi_rest(Ctx *c, uint32_t rung, int what, int turn)
 		usleep(50);
 	if (turn == 100)
 		visit_all(c, m, what & RT_FOR_JOB, true, begin_one);
-	return turn % 100 ? 0 : visit_all(c, m, what & RT_FOR_JOB, true, ask_one);
+	if (turn % 100)
+		return 0;
+	follow(c, m);
+	answer(m);                      /* ranks that follow a chain through this one need not wait for the pulse */
+	return visit_all(c, m, what & RT_FOR_JOB, true, ask_one);
 }
 
 /* The verdict of a step: the largest of each word, so that no order matters. */

@@ -37,6 +37,16 @@ typedef struct RtMpi {
 	RtPulse *pulse;
 	RtBell bell;
 	MPI_Comm asks;                    /* liveness messages have their own communicator */
+	struct Told *told, *tells;        /* by rank: its last answer; the last answer to it, while it is sent */
+	MPI_Request *telling;             /* by rank: sends it */
+	const RtEnd *_Atomic wanted;      /* the end that the walk waits for; NULL: none */
+	_Atomic double since;             /* since when, in seconds, and in which step */
+	_Atomic int64_t step;
+	_Atomic int64_t task;             /* that the walk is in: rt_task */
+	_Atomic uint32_t waits;           /* with wanted: 1 + the rank that it waits for; 0: none yet */
+	uint32_t *before;                 /* by rank: its answers when the chain of waits began to be followed */
+	double followed;                  /* the wait whose chain is followed: its beginning */
+	bool warned;
 	_Atomic uint32_t *heard;          /* by rank: its answers */
 	RtAsking asking[2];               /* of the walk and of the courier */
 	MPI_Comm says;                    /* verdicts have their own communicator */
@@ -45,7 +55,9 @@ typedef struct RtMpi {
 } RtMpi;
 
 int  rt_mpi_pulse_open(Ctx *, RtMpi *);         /* answers liveness requests from now on */
-void rt_mpi_pulse_close(RtMpi *);
+void rt_mpi_pulse_close(const Ctx *, RtMpi *);
+void rt_mpi_task(Ctx *, int actor);             /* as RtComm has it, as the next */
+void rt_mpi_waits(Ctx *, const RtEnd *);
 enum { RT_MPI_AGREE };                          /* the tag by which ranks agree; those after it are of channels */
 int  rt_mpi_post(Ctx *, RtMpi *, int tag, bool sends, const void *data, size_t bytes, int rank);
 int  rt_mpi_passed(Ctx *, RtMpi *, bool wait);  /* 0: all posted messages are complete; RT_LATER; an exit status */

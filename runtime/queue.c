@@ -15,6 +15,7 @@
 #include "wait.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -376,6 +377,25 @@ void rt_queues_after(Ctx *c, const RtActor *a)
 		if (full)
 			rt_lane_ring(c);
 	}
+}
+
+/* ---- chains of waits ---- */
+
+int64_t rt_task(const Ctx *c, int actor)
+{
+	return (int64_t)c->kind << 56 | (int64_t)actor << 32 | c->micro;
+}
+
+void rt_queues_warn(const Ctx *c, const RtChain *k)
+{
+	const RtProgram *p = c->program;
+	const RtEnd *e = k->end;
+	const RtSchedule *s = p->role[p->role_of ? p->role_of[k->last] : 0]->schedule[k->task >> 56];
+	int64_t micro = rt_end_piece(c, e, atomic_load(&e->done)) % rt_micros(c, e->kind);
+	fprintf(stderr, "rank %d step %lld: %s %s of micro-batch %lld waits %.0f s for rank %d; rank %d %s, in %s of "
+		"micro-batch %d\n", c->rank, (long long)k->step, e->queue->sends ? "send" : "receive", e->queue->name,
+		(long long)micro, k->seconds, k->first, k->last, k->circle ? "waits in a circle" : "waits for nobody",
+		s->actor[k->task >> 32 & 0xFFFFFF].name, (int)(k->task & 0xFFFFFFFF));
 }
 
 /* Waits until all published pieces are gone. */

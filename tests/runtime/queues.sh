@@ -15,9 +15,14 @@ run() { # name, lanes, command...
 }
 run local "thread walk none" "$BUILD/test-runtime-queues"
 # Ranks that wait for longer than the patience name the rank that waits for nobody.
-RT_PATIENCE=2 "$BUILD/test-runtime-queues" 12 >log 2>&1
-grep -q '^rank 0 step 3: [a-z]* [xg] of micro-batch [0-9] waits [0-9]* s for rank 1; rank 2 waits for nobody, in F of micro-batch 2$' log &&
-	echo "ok names-the-slow-rank" || { echo "not ok names-the-slow-rank" && sed 's/^/    /' log; }
+names() { # name, command...
+	local name=$1
+	shift
+	RT_PATIENCE=2 "$@" >log 2>&1
+	grep -q '^rank 0 step 3: [a-z]* [xg] of micro-batch [0-9] waits [0-9]* s for rank 1; rank 2 waits for nobody, in F of micro-batch 2$' log &&
+		echo "ok $name" || { echo "not ok $name" && sed 's/^/    /' log; }
+}
+names names-the-slow-rank "$BUILD/test-runtime-queues" 12
 if build tsan gcc -O1 -fsanitize=thread $(cd "$ROOT/runtime" && ls *.c | grep -v '^comm_[mn]\|^mpi_\|_cuda'); then
 	TSAN_OPTIONS=halt_on_error=1:exitcode=66 run tsan "thread walk" ./tsan
 else
@@ -33,3 +38,6 @@ while read -r number ranks <&3; do
 		RT_LANE=$lane mpirun -n "$ranks" ./mpi "$number" >log 2>&1 && echo "ok mpi-$lane-$number" || { echo "not ok mpi-$lane-$number" && sed 's/^/    /' log | head -n 20; }
 	done
 done 3<cases
+for lane in thread walk; do
+	RT_LANE=$lane names mpi-$lane-names-the-slow-rank mpirun -n 3 ./mpi 12
+done
