@@ -56,13 +56,35 @@ static const char *check_task(const Pipeline *p, const PipeTask *t, int r, uint8
 	return NULL;
 }
 
+/* Gradients of a stage are reduced once, behind its last gradient of weights. */
+static const char *check_reduce(const Pipeline *p, const PipeTask *t, int r, const uint8_t *ran, bool *reduced,
+	Arena *a)
+{
+	if (t->stage < 0 || t->stage >= p->nstage || t->micro != -1)
+		return say(a, "rank %d: a reduction of stage %d; there are %d stages", r, t->stage, p->nstage);
+	if (p->stage[t->stage].rank != r)
+		return say(a, "rank %d: reduce%d; stage %d is on rank %d", r, t->stage, t->stage,
+			p->stage[t->stage].rank);
+	if (reduced[t->stage])
+		return say(a, "rank %d: reduce%d for the second time", r, t->stage);
+	for (int m = 0; m < p->micros; m++)
+		if (!(ran[t->stage * p->micros + m] & RAN_W))
+			return say(a, "rank %d: reduce%d before the gradients of weights of micro-batch %d", r,
+				t->stage, m);
+	reduced[t->stage] = true;
+	return NULL;
+}
+
 const char *check_order(const Pipeline *p, const PipeOrder *o, Arena *a)
 {
 	uint8_t *ran = arena_array(a, uint8_t, (size_t)p->nstage * (size_t)p->micros);
+	bool *reduced = arena_array(a, bool, p->nstage);
 	const char *why = NULL;
 	for (int r = 0; r < p->nrank && !why; r++)
 		for (int i = 0; i < o->ntask[r] && !why; i++)
-			why = check_task(p, &o->task[r][i], r, ran, a);
+			why = o->task[r][i].kind == BLOCK_REDUCE
+				? check_reduce(p, &o->task[r][i], r, ran, reduced, a)
+				: check_task(p, &o->task[r][i], r, ran, a);
 	for (int s = 0; s < p->nstage && !why; s++)
 		for (int m = 0; m < p->micros && !why; m++) {
 			int left = (RAN_F | RAN_B | RAN_W) & ~ran[s * p->micros + m];

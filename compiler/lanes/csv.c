@@ -10,7 +10,8 @@
  * written, and a send ends when it is received: a row that deadlocks so may run on one machine and hang on two
  * (pytorch#172668).
  *
- * Where parameters are gathered and gradients reduced is checked and written back; the plan places its own transfers.
+ * REDUCE_GRAD is where a compiled model reduces the gradients of a stage; without it, right behind its last gradient of
+ * weights.  Where parameters are gathered is checked and written back; the plan places these transfers.
  *
  * PyTorch keeps actions in sets and matches a pattern that is not anchored.  This reader is strict: each action must be
  * complete, occur once and be where it can run, and micro-batches are 0 .. m - 1 for every stage. */
@@ -538,13 +539,26 @@ int csv_read(const char *path, Arena *a, PipeCsv *csv)
 	return check_run(&r);
 }
 
+int csv_reduces(const PipeCsv *c, int stage)
+{
+	int k = c->rank[stage];
+	for (int i = 0, before = 0; i < c->ncell[k]; i++) {
+		const CsvCell *x = &c->cell[k][i];
+		if (x->type == REDUCE_GRAD && x->stage == stage)
+			return before;
+		before += computes(x->type);
+	}
+	return -1;
+}
+
 /* ---- writing ---- */
 
+/* Compute only: PyTorch adds sends, receives and reductions to such a file itself. */
 void csv_of(const Pipeline *p, const PipeOrder *o, Arena *a, PipeCsv *csv)
 {
 	static const int type_of[] = { [BLOCK_F] = F, [BLOCK_B] = I, [BLOCK_W] = W, [BLOCK_BW] = B };
-	*csv = (PipeCsv){ .nrank = p->nrank, .nstage = p->nstage, .micros = p->micros, .order = *o,
-		.ncell = o->ntask };
+	*csv = (PipeCsv){ .nrank = p->nrank, .nstage = p->nstage, .micros = p->micros, .order = *o };
+	csv->ncell = arena_array(a, int, p->nrank);
 	csv->rank = arena_array(a, int, p->nstage);
 	csv->idle = arena_array(a, int, p->nrank);
 	csv->cell = arena_array(a, CsvCell *, p->nrank);
@@ -554,7 +568,9 @@ void csv_of(const Pipeline *p, const PipeOrder *o, Arena *a, PipeCsv *csv)
 		csv->cell[k] = arena_array(a, CsvCell, o->ntask[k] + 1);
 		for (int i = 0; i < o->ntask[k]; i++) {
 			const PipeTask *t = &o->task[k][i];
-			csv->cell[k][i] = (CsvCell){ .type = type_of[t->kind], .stage = t->stage, .micro = t->micro };
+			if (t->micro >= 0)
+				csv->cell[k][csv->ncell[k]++] = (CsvCell){ .type = type_of[t->kind],
+					.stage = t->stage, .micro = t->micro };
 		}
 	}
 }

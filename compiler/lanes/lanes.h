@@ -17,7 +17,7 @@
 
 #include "target/target.h"
 
-typedef enum { BLOCK_BEGIN, BLOCK_BODY, BLOCK_LOAD, BLOCK_F, BLOCK_R, BLOCK_B, BLOCK_W, BLOCK_BW,
+typedef enum { BLOCK_BEGIN, BLOCK_BODY, BLOCK_LOAD, BLOCK_F, BLOCK_R, BLOCK_B, BLOCK_W, BLOCK_BW, BLOCK_REDUCE,
 	BLOCK_UPDATE } BlockKind;
 
 /* ---- a pipeline as numbers ---- */
@@ -47,7 +47,8 @@ typedef struct Pipeline {
 	int64_t *limit;                 /* by rank: bytes; NULL: no limit */
 } Pipeline;
 
-/* What a rank runs, in order: F and B and W, or F and BW.  Updates follow its last task and are not in the list. */
+/* What a rank runs, in order: F and B and W, or F and BW.  In the order of a model the reduction of a stage's gradients
+ * is a task, too, of micro-batch -1.  Updates follow the last task and are not in the list. */
 typedef struct PipeTask { BlockKind kind; int stage, micro; } PipeTask;
 typedef struct PipeOrder { PipeTask **task; int *ntask; } PipeOrder;    /* by rank */
 
@@ -76,6 +77,7 @@ typedef struct PipePlay {
 	struct PipeState *state;        /* kept for the next call */
 } PipePlay;
 double pipe_seconds(const Pipeline *, const PipeTask *);
+bool pipe_once(BlockKind);              /* begin, reduce, update: once per step, not for each micro-batch */
 /* The order has each task at most once.  false: it waits for itself, or a task misses what it reads.  Results stay
  * in *play, zeroed before the first call and used again by the next with the same numbers of ranks, stages, hops and
  * micro-batches. */
@@ -163,6 +165,8 @@ typedef struct PipeCsv {
 int  csv_read(const char *path, Arena *, PipeCsv *);                    /* -1 after explaining */
 void csv_net(const PipeCsv *, Arena *, LaneNet *);      /* a net of its order, with its own sends and receives */
 void csv_of(const Pipeline *, const PipeOrder *, Arena *, PipeCsv *);
+/* how many tasks of its rank stand before the REDUCE_GRAD of a stage; -1: it has none */
+int  csv_reduces(const PipeCsv *, int stage);
 void csv_write(FILE *, const PipeCsv *);                                /* as it was read */
 bool csv_ascends(const PipeCsv *);      /* F, B and W of each stage run in ascending order of micro-batches */
 

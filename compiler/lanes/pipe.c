@@ -157,6 +157,11 @@ double pipe_seconds(const Pipeline *p, const PipeTask *t)
 	}
 }
 
+bool pipe_once(BlockKind k)
+{
+	return k == BLOCK_BEGIN || k == BLOCK_REDUCE || k == BLOCK_UPDATE;
+}
+
 /* Runs a rank until its next task lacks an operand. */
 static void advance(const Pipeline *p, const PipeOrder *o, PipePlay *play, int r, bool first)
 {

@@ -5,7 +5,7 @@
  *   body, load, F   of every micro-batch
  *   R               of any micro-batch, behind F
  *   B, W            behind F (and R); W behind B.  Of every micro-batch BW, or each of B and W that the stage has
- *   update          behind all blocks of its stage (stage -1: of its lane)
+ *   reduce, update  behind all blocks of its stage (stage -1: of its lane); update behind reduce
  *
  * A stage without B (no gradient leaves it), or without any backward block (inference), is legal. */
 #include "lanes/walk.h"
@@ -127,7 +127,7 @@ static const char *check_role(Tables *c, int role)
 
 /* ---- stages ---- */
 
-static bool per_micro(BlockKind k) { return k != BLOCK_BEGIN && k != BLOCK_UPDATE; }
+static bool per_micro(BlockKind k) { return !pipe_once(k); }
 
 /* By block and micro-batch: 1 + the position of its task on the lane; 0: it never runs. */
 typedef struct Turns { const LaneRole *r; const Lane *lane; int **of; } Turns;
@@ -204,13 +204,16 @@ static bool covered(const Turns *t, int i, int m)
 	return false;
 }
 
-/* Compares a begin or an update with a task of the same lane. */
+/* Compares a begin, a reduction or an update with a task of the same lane. */
 static const char *check_once(Tables *c, const Turns *t, int once, int i)
 {
 	const LaneBlock *a = block_at(t, once), *b = block_at(t, i);
-	bool begin = a->kind == BLOCK_BEGIN;
-	if (!b || !per_micro(b->kind) || (a->stage >= 0 && a->stage != b->stage) || (begin ? once < i : i < once))
+	bool begin = a->kind == BLOCK_BEGIN, reduce = b && b->kind == BLOCK_REDUCE && a->kind != BLOCK_REDUCE;
+	if (!b || (!reduce && !per_micro(b->kind)) || (a->stage >= 0 && a->stage != b->stage) ||
+		(begin ? once < i : i < once))
 		return NULL;
+	if (reduce)
+		return SAY("%s: %s %s %s", t->r->name, b->name, begin ? "before" : "behind", a->name);
 	return SAY("%s: %s of micro-batch %d %s %s", t->r->name, b->name, t->lane->task[i].micro,
 		begin ? "before" : "behind", a->name);
 }

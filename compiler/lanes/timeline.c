@@ -13,7 +13,7 @@ extern const char *const timeline_text[];       /* timeline.css, timeline.js, em
 
 static const char block_letter[] = {
 	[BLOCK_BEGIN] = 'O', [BLOCK_BODY] = 'F', [BLOCK_LOAD] = 'O', [BLOCK_F] = 'F', [BLOCK_R] = 'O', [BLOCK_B] = 'B',
-	[BLOCK_W] = 'W', [BLOCK_BW] = 'B', [BLOCK_UPDATE] = 'U',
+	[BLOCK_W] = 'W', [BLOCK_BW] = 'B', [BLOCK_REDUCE] = 'U', [BLOCK_UPDATE] = 'U',
 };
 static const char lane_letter[] = {
 	[LANE_COMPUTE] = 'C', [LANE_LOAD] = 'C', [LANE_SAVE] = 'C', [LANE_SEND] = 'S', [LANE_RECEIVE] = 'V',

@@ -99,12 +99,17 @@ static void need(Slot *s, int copies, SlotLife life)
 
 static bool of_body(const Plan *p, int b)
 {
-	return b >= 0 && p->block[b].kind != BLOCK_BEGIN && p->block[b].kind != BLOCK_UPDATE;
+	return b >= 0 && !pipe_once(p->block[b].kind);
 }
 
 static void slot_copies(const Plan *p, const Role *r, Slot *s, const Touch *t, int *left)
 {
 	bool others = false;
+	for (int i = 0; i < t->n && t->n > 1; i++)
+		if (p->block[t->block[i]].kind == BLOCK_REDUCE) {
+			need(s, 1, LIFE_BODY);  /* other stages of the rank run before and behind it */
+			return;
+		}
 	if (t->n < 2 || !of_body(p, t->block[0]))
 		return;
 	if (!of_body(p, t->block[t->n - 1])) {

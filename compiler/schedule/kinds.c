@@ -6,6 +6,7 @@
  *   F       of a stage: what depends on no gradient
  *   B       what leads to a gradient that leaves the stage; of a stage that none leaves, to gradients of activations
  *   W       the rest, gradients of weights; schedules that do not take B and W apart have one block BW
+ *   reduce  of a stage, once: its gradients are reduced over its ranks (reduce.c)
  *
  * Kinds are found by the flow of data, after boxing: a node is late if it belongs to the backward pass, or reads what a
  * late node makes.  A loss that one kernel computes together with its gradient is late, too. */
@@ -15,7 +16,13 @@
 
 bool kinds_in_body(const Node *n)
 {
-	return n->block != BLOCK_BEGIN && n->block != BLOCK_UPDATE;
+	return !pipe_once(n->block);
+}
+
+bool kinds_moves(const Node *n)
+{
+	const char *how = kernel_transfer(n) ? attr_str(n, "how") : NULL;
+	return how && strcmp(how, "slice") && strcmp(how, "zero") && strcmp(how, "zero_fill");
 }
 
 /* The coordinate of a placement along the axis of the pipeline; -1: several. */
@@ -186,11 +193,13 @@ void kinds_mark(Graph *g)
 			n->stage = stage_of(p, n, backward(n));
 	}
 	mark_late(g, arena_array(g->scratch, bool, g->nvalue + 1));
+	reduce_mark(g);
 	if (kinds_split(p->stages))
 		split_late(g);
 }
 
 bool kinds_together(const Node *a, const Node *b)
 {
-	return a->block == b->block && (!kinds_in_body(a) || a->block == BLOCK_BODY || a->stage == b->stage);
+	bool staged = a->block == BLOCK_REDUCE || (kinds_in_body(a) && a->block != BLOCK_BODY);
+	return a->block == b->block && (!staged || a->stage == b->stage);
 }

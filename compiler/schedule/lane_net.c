@@ -128,7 +128,7 @@ static void add_kept(const Net *k, const Role *role, LaneRole *r)
 	}
 	for (int m = 0; m < n; m++) {
 		const Block *x = &k->p->block[list[m].made], *y = &k->p->block[list[m].last];
-		if (x->kind == BLOCK_BEGIN || y->kind == BLOCK_UPDATE)
+		if (pipe_once(x->kind) || pipe_once(y->kind))
 			continue;               /* one for the whole step: order is enough */
 		int reg = add_reg(k, r, arena_printf(k->a, "%s to %s", x->name, y->name), list[m].copies,
 			list[m].bytes);

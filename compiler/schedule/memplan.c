@@ -33,6 +33,12 @@ static Slot *root(Slot *s)
 	return s;
 }
 
+static void touch(Slot *s, int made, int read)
+{
+	s->made = made < s->made ? made : s->made;
+	s->read = read > s->read ? read : s->read;
+}
+
 static void widen(Slot *s, int first, int last)
 {
 	s->first = first < s->first ? first : s->first;
@@ -47,18 +53,24 @@ static void lives(const Plan *p)
 		if (p->slot[i]) {
 			p->slot[i]->first = slot_kept(p->slot[i]) ? -1 : r->nstep;
 			p->slot[i]->last = slot_kept(p->slot[i]) ? r->nstep : -1;
+			p->slot[i]->made = p->slot[i]->first;
+			p->slot[i]->read = p->slot[i]->last;
 		}
 	for (int i = 0; i < r->nstep; i++) {
 		const Action *a = &r->step[i];
 		for (int k = 0; k < a->ntake + a->nmake; k++) {
 			Slot *s = k < a->ntake ? a->take[k] : a->make[k - a->ntake];
-			if (s)
+			if (s) {
 				widen(s, i, i);
+				touch(s, i, i);
+			}
 		}
 	}
 	for (int i = 0; i < p->nslot; i++)      /* memory is live as long as any value in it */
-		if (p->slot[i] && p->slot[i]->store != p->slot[i])
+		if (p->slot[i] && p->slot[i]->store != p->slot[i]) {
 			widen(root(p->slot[i]), p->slot[i]->first, p->slot[i]->last);
+			touch(root(p->slot[i]), p->slot[i]->made, p->slot[i]->read);
+		}
 	for (int i = 0; i < p->nslot; i++) {    /* what is made before the micro-batches is read by each */
 		Slot *s = p->slot[i];
 		if (s && s->first < r->body && s->last >= r->body && s->last < r->after)
@@ -87,13 +99,24 @@ static bool read_between(const Role *r, const Action *start, const Slot *memory)
 	return false;
 }
 
+/* Whether the memory `from` is free behind action `end`, for result y of action a.  A block that runs once per step
+ * ends the use of what it is the last to read, though its lifetime is the body for the sake of other values. */
+static bool ends_at(const Plan *p, const Action *a, int end, const Slot *from, const Slot *y)
+{
+	if (from->read != end)
+		return false;
+	if (pipe_once(p->block[a->block].kind))
+		return from->life < LIFE_ALWAYS && y->life < LIFE_ALWAYS && from->copies < 2 && y->copies < 2;
+	return from->last == end && !from->life && !y->life;
+}
+
 /* Whether result y of action i may take the memory of its operand x. */
 static bool takes_over(const Plan *p, const Action *a, int i, const Slot *y, const Slot *x)
 {
 	const Slot *from = root((Slot *)x);
 	bool starts = a->kind == ACT_START;
-	if (!same_shape(p, x, y) || from->last != (starts ? a->other : i) || slot_kept(from) ||
-		from->window != y->window || from->first == i || from->life || y->life)
+	if (!same_shape(p, x, y) || slot_kept(from) || from->window != y->window || from->made == i ||
+		!ends_at(p, a, starts ? a->other : i, from, y))
 		return false;
 	if (starts && read_between(&p->role[0], a, from))
 		return false;
@@ -113,7 +136,7 @@ static void in_place(const Plan *p)
 		const Action *a = &r->step[i];
 		for (int m = 0; (a->elementwise || schedule_all_reduce(a) || a->under) && m < a->nmake; m++) {
 			Slot *y = a->make[m];
-			if (!y || y->store != y || slot_kept(y) || y->first != i)
+			if (!y || y->store != y || slot_kept(y) || y->made != i)
 				continue;
 			for (int k = 0; k < a->ntake; k++) {
 				Slot *x = a->take[k];
@@ -123,6 +146,7 @@ static void in_place(const Plan *p)
 					continue;
 				y->store = root(x);
 				widen(y->store, y->first, y->last);
+				touch(y->store, y->made, y->read);
 				break;
 			}
 		}

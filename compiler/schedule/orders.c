@@ -7,11 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of computation; a reduction is little but transfers, so these count there. */
 double orders_seconds(const Plan *p, const Block *b)
 {
 	double sum = 0;
-	for (int i = b->from; i < b->to; i++)
-		sum += overlap_seconds(p, &p->role[0].step[i]);
+	for (int i = b->from; i < b->to; i++) {
+		const Action *a = &p->role[0].step[i];
+		bool moves = a->kind == ACT_COLLECTIVE || a->kind == ACT_START;
+		sum += b->kind == BLOCK_REDUCE && moves ? overlap_moving(p, a) : overlap_seconds(p, a);
+	}
 	return sum;
 }
 
@@ -27,6 +31,8 @@ void orders_time(Graph *g)
 			s->f = orders_seconds(p, b);
 		else if (s && b->kind == BLOCK_W)
 			s->w = orders_seconds(p, b);
+		else if (s && b->kind == BLOCK_REDUCE)
+			s->update = orders_seconds(p, b);
 		else if (s)
 			s->b = orders_seconds(p, b);
 	}
@@ -54,6 +60,17 @@ static const struct { char letter; BlockKind kind; } letters[] = {
 	{ 'F', BLOCK_F }, { 'I', BLOCK_B }, { 'W', BLOCK_W }, { 'B', BLOCK_BW },
 };
 enum { LETTERS = sizeof letters / sizeof *letters };
+static const char reduce[] = "REDUCE_GRAD";
+
+static const char *task_text(Arena *a, const PipeTask *t)
+{
+	int k = 0;
+	if (t->kind == BLOCK_REDUCE)
+		return arena_printf(a, "%d%s", t->stage, reduce);
+	while (letters[k].kind != t->kind)
+		k++;
+	return arena_printf(a, "%d%c%d", t->stage, letters[k].letter, t->micro);
+}
 
 /* Writes the order as @lane, so that a dump contains it. */
 static void write_lanes(Model *m, const PipeOrder *o, int nrank)
@@ -61,14 +78,9 @@ static void write_lanes(Model *m, const PipeOrder *o, int nrank)
 	for (int r = 0; r < nrank; r++) {
 		Annot *a = arena_new(&m->arena, Annot);
 		const char *text = "";
-		for (int i = 0; i < o->ntask[r]; i++) {
-			const PipeTask *t = &o->task[r][i];
-			int k = 0;
-			while (letters[k].kind != t->kind)
-				k++;
-			text = arena_printf(&m->scratch, "%s%s%d%c%d", text, i ? " " : "", t->stage, letters[k].letter,
-				t->micro);
-		}
+		for (int i = 0; i < o->ntask[r]; i++)
+			text = arena_printf(&m->scratch, "%s%s%s", text, i ? " " : "",
+				task_text(&m->scratch, &o->task[r][i]));
 		a->name = name_of("lane");
 		arena_push(&m->arena, a->arg, a->narg, ((Arg){ .kind = ARG_INT, .key = name_of("rank"), .i = r,
 			.f = r }));
@@ -79,7 +91,7 @@ static void write_lanes(Model *m, const PipeOrder *o, int nrank)
 	}
 }
 
-/* One task, as "3F1"; false: it is none. */
+/* One task, as "3F1" or "3REDUCE_GRAD"; false: it is none. */
 static bool read_task(const char **at, PipeTask *t)
 {
 	char *end;
@@ -87,6 +99,12 @@ static bool read_task(const char **at, PipeTask *t)
 	int k = 0;
 	if (end == *at || stage < 0 || stage > INT_MAX)
 		return false;
+	size_t word = sizeof reduce - 1;
+	if (!strncmp(end, reduce, word) && (!end[word] || end[word] == ' ')) {
+		*t = (PipeTask){ BLOCK_REDUCE, (int)stage, -1 };
+		*at = end + word + strspn(end + word, " ");
+		return true;
+	}
 	while (k < LETTERS && letters[k].letter != *end)
 		k++;
 	*at = end + 1;
@@ -120,7 +138,8 @@ static int read_lanes(Graph *g, PipeOrder *o)
 			const char *from = at;
 			if (!read_task(&at, &t)) {
 				err_at(tasks->loc,
-					"%.20s is no task: write stage, kind (F, I, W or B) and micro-batch, as 0F3",
+					"%.20s is no task: write stage, kind (F, I, W or B) and micro-batch, as 0F3, "
+					"or 0REDUCE_GRAD",
 					from);
 				return -1;
 			}
@@ -177,6 +196,8 @@ int orders_find(Graph *g, PipeOrder *o)
 	int code = read_lanes(g, o);
 	if (code == 1) {
 		code = make_order(g, o);
+		if (!code)
+			reduce_insert(g, o);
 		if (!code)
 			write_lanes(g->model, o, s->pipe.nrank);
 	}

@@ -33,7 +33,7 @@ double overlap_seconds(const Plan *p, const Action *a)
 		(double)(slot_bytes(a->take, a->ntake) + slot_bytes(a->make, a->nmake)) / device.bytes);
 }
 
-static double moving(const Plan *p, const Action *t)
+double overlap_moving(const Plan *p, const Action *t)
 {
 	double sum = 0;
 	for (int i = 0; i < t->nmake; i++)
@@ -77,7 +77,7 @@ static void divide(Graph *g, Role *r, int lo, int *hi, int at, double apart)
 {
 	const Plan *p = g->model->plan;
 	Action t = r->step[at];
-	Way w = { .want = 2 * moving(p, &t) + apart };
+	Way w = { .want = 2 * overlap_moving(p, &t) + apart };
 	int from = at, to = at + 1;
 	while (to < *hi && passes(p, &t, &r->step[to], &w))
 		to++;

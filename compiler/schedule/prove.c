@@ -314,6 +314,22 @@ static void packed_apart(const Plan *p)
 	}
 }
 
+/* Whether a rank runs the reductions that it takes part in.  Of blocks for micro-batches, check_net says more. */
+static int runs_all(const Graph *g, const Plan *p, const Role *r)
+{
+	const bool *runs = copies_runs(p, r, g->scratch);
+	for (int i = 0; i < r->nstep; i++) {
+		const Action *a = &r->step[i];
+		const Block *b = &p->block[a->block];
+		if (runs[a->block] || b->kind != BLOCK_REDUCE || mesh_index(a->n->place->mesh, r->rank[0]) < 0)
+			continue;
+		fail_at(EXIT_NOPLAN, a->n->loc, "rank %d never runs %s, which reduces %s", r->rank[0], b->name,
+			a->take[0]->v->name);
+		return -1;
+	}
+	return 0;
+}
+
 /* Queues and tasks: as programs of lanes, in any order in which they can run. */
 static int lanes_run(Graph *g)
 {
@@ -321,6 +337,9 @@ static int lanes_run(Graph *g)
 	LaneNet net;
 	if (!p->stages)
 		return 0;
+	for (int i = 0; i < p->nrole; i++)
+		if (runs_all(g, p, &p->role[i]))
+			return -1;
 	lane_net_of(g, g->scratch, &net);
 	const char *why = check_net(&net, g->scratch);
 	if (why)

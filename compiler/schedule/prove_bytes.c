@@ -8,7 +8,8 @@
  * blocks
  *     that stand between the two in the list, and no two micro-batches meet, again from its first action to its last;
  *     else the whole body, with all its copies;
- *   - what is made before the micro-batches and read by them, or made by them and read after them: also the whole body;
+ *   - what is made before the micro-batches and read by them, or made by them and read after them, or reduced and read
+ *     after that: also the whole body;
  *   - the ends of queues, and what is kept from step to step: always.
  * Ranges that meet have no byte in common.  The tasks are played to see that a piece is given back before it is made
  * again. */
@@ -46,7 +47,13 @@ static int clash(const Bytes *b, const Slot *x, const Slot *y)
 
 static bool body(const Plan *p, int block)
 {
-	return p->block[block].kind != BLOCK_BEGIN && p->block[block].kind != BLOCK_UPDATE;
+	return !pipe_once(p->block[block].kind);
+}
+
+/* A block of the body, or a reduction between its blocks. */
+static bool inside(const Plan *p, int block)
+{
+	return body(p, block) || p->block[block].kind == BLOCK_REDUCE;
 }
 
 /* ---- who touches what ---- */
@@ -166,11 +173,12 @@ static void find_ranges(const Bytes *b)
 	int from = b->r->body, to = b->r->after - 1;
 	for (int k = 0; k < b->nuse; k++) {
 		Use *u = &b->use[k];
-		bool in = !u->always && body(b->p, u->first), out = !u->always && body(b->p, u->last);
+		bool in = !u->always && inside(b->p, u->first), out = !u->always && inside(b->p, u->last);
+		bool leaves = !u->always && u->first != u->last && !(body(b->p, u->first) && body(b->p, u->last));
 		if (u->always) {
 			u->from = -1;
 			u->to = b->r->nstep;
-		} else if (u->wide || in != out) {
+		} else if (u->wide || leaves) {
 			u->from = in && from < u->from ? from : u->from;
 			u->to = out && to > u->to ? to : u->to;
 		}

@@ -112,7 +112,7 @@ static void schedule_group(Graph *g, List *l, const Group *grp)
 	const char *how = kernel_transfer(n) ? attr_str(n, "how") : NULL;
 	if (n->nout && slot_of(p, n->out[0]) && slot_of(p, n->out[0])->view)
 		return;                         /* a view: the bytes stay where they are */
-	bool moves = how && strcmp(how, "slice") && strcmp(how, "zero") && strcmp(how, "zero_fill");
+	bool moves = kinds_moves(n);
 	if (moves && kinds_between(n)) {
 		tasks_queue(g, n, slot_of(p, n->in[0]), slot_of(p, n->out[0]));
 		return;

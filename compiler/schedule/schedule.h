@@ -33,6 +33,7 @@ struct Slot {
 	int64_t offset;                 /* of piece 0 */
 	int entry;                      /* its number in generated code (emit/values.c) */
 	int first, last;                /* the actions between which it is live; -1 and the number of actions: always */
+	int made, read;                 /* the first and the last action that touch it */
 };
 void project_roles(Graph *);                                          /* once the forms of all programs are known */
 int  project_run(Graph *);
@@ -130,14 +131,20 @@ bool bucket_tied(const Action *transfer, const Action *);    /* they must stay i
 /* overlap.c: a start and a finish for each transfer that computation can hide. */
 void overlap_role(Graph *, Role *);
 double overlap_seconds(const Plan *, const Action *);        /* of computation, of a rank */
+double overlap_moving(const Plan *, const Action *transfer);
 
 /* kinds.c: the stage of every node, and the kind of block that runs it. */
 void kinds_mark(Graph *);
 bool kinds_in_body(const Node *);                            /* it runs once per micro-batch */
 bool kinds_together(const Node *, const Node *);             /* they run in one block */
+bool kinds_moves(const Node *);                              /* a transfer that is not made of own elements alone */
 bool kinds_between(const Node *transfer);                    /* it is a queue between stages */
 bool kinds_split(const Stages *);                            /* B and W are blocks of their own */
 int  kinds_rank(const Plan *, const Place *);                /* its coordinate along the pipeline; -1: several */
+
+/* reduce.c: which nodes reduce the gradients of a stage, and when. */
+void reduce_mark(Graph *);
+void reduce_insert(Graph *, PipeOrder *);                    /* adds the task of each stage that has some */
 
 /* orders.c: the order of blocks on the ranks of a pipeline. */
 double orders_seconds(const Plan *, const Block *);

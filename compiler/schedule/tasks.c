@@ -2,8 +2,8 @@
  *
  * Without stages there are at most three blocks: begin, body, update.  The body runs once per micro-batch.  In a
  * pipeline the body is taken apart into blocks of stages (kinds.c).  The list has them in the order load, F0, F1, ..,
- * B1, W1, B0, W0: an order that one micro-batch could be computed in.  So the lifetime of a value that stays in its
- * block is a range of the list.
+ * B1, W1, reduce1, B0, W0, reduce0: an order that one micro-batch could be computed in.  So the lifetime of a value
+ * that stays in its block is a range of the list.
  *
  * A transfer between two stages is not in the list.  Those with the same maker and the same first reader form a queue:
  * the maker may be ahead of the reader by as many micro-batches as there are copies (copies.c). */
@@ -35,6 +35,7 @@ void tasks_blocks(Graph *g)
 		add_block(g, kinds_split(s) ? BLOCK_B : BLOCK_BW, i, kinds_split(s) ? "B" : "BW");
 		if (kinds_split(s))
 			add_block(g, BLOCK_W, i, "W");
+		add_block(g, BLOCK_REDUCE, i, "reduce");
 	}
 	add_block(g, BLOCK_UPDATE, -1, "update");
 }
@@ -49,7 +50,8 @@ static int find_block(const Plan *p, BlockKind kind, int stage)
 
 int tasks_block(const Graph *g, const Node *n)
 {
-	int b = find_block(g->model->plan, n->block, kinds_in_body(n) && n->block != BLOCK_BODY ? n->stage : -1);
+	bool staged = n->block == BLOCK_REDUCE || (kinds_in_body(n) && n->block != BLOCK_BODY);
+	int b = find_block(g->model->plan, n->block, staged ? n->stage : -1);
 	if (b < 0)
 		die("%s of stage %d has no block", n->op, n->stage);
 	return b;
@@ -137,6 +139,10 @@ static void stage_tasks(Graph *g, Role *r, const PipeTask *list, int n)
 	bool *loaded = arena_array(g->scratch, bool, p->stages->pipe.micros + 1);
 	for (int i = 0; i < n; i++) {
 		PipeTask t = list[i];
+		if (t.kind == BLOCK_REDUCE) {
+			add_task(g, r, full_block(p, BLOCK_REDUCE, t.stage), -1);
+			continue;
+		}
 		if (!loaded[t.micro])
 			add_task(g, r, full_block(p, BLOCK_LOAD, -1), t.micro);
 		loaded[t.micro] = true;

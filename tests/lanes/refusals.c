@@ -221,6 +221,16 @@ static void stages(void)
 	add_task(1, 0, (LaneTask){ DO_BLOCK, 2, -1 });
 	swap(task(1, 0, 5), task(1, 0, 6));
 	show("an update before the last B", check_net(&n, &a));
+	LaneBlock reduce = { .name = "reduce1", .kind = BLOCK_REDUCE, .stage = 1 };
+	arena_push(&a, n.role[1].block, n.role[1].nblock, reduce);
+	add_task(1, 0, (LaneTask){ DO_BLOCK, 2, -1 });
+	swap(task(1, 0, 5), task(1, 0, 6));
+	show("a reduction before the last B", check_net(&n, &a));
+	arena_push(&a, n.role[1].block, n.role[1].nblock, update);
+	arena_push(&a, n.role[1].block, n.role[1].nblock, reduce);
+	add_task(1, 0, (LaneTask){ DO_BLOCK, 2, -1 });
+	add_task(1, 0, (LaneTask){ DO_BLOCK, 3, -1 });
+	show("a reduction behind the update", check_net(&n, &a));
 	update.kind = BLOCK_BEGIN;
 	update.name = "begin";
 	arena_push(&a, n.role[1].block, n.role[1].nblock, update);

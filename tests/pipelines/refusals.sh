@@ -2,13 +2,16 @@
 # Each line: what is wrong, and an expression of sed that does it.
 "$SBPCC" "$HERE/net.ir" --ranks=2 --stages=2 --schedule=1f1b --dump-after=schedule --stop-after=schedule >plan.ir || exit 1
 "$SBPCC" plan.ir --stop-after=prove || exit 1
-while IFS='|' read -r what change; do
-	sed "$change" plan.ir >bad.ir
-	cmp -s plan.ir bad.ir && echo "$what: the change does nothing"
-	"$SBPCC" bad.ir --stop-after=prove >out 2>&1
-	echo "$what: exit $?"
-	grep -E '^[^ ].*(error|note): ' out | sed 's/^[^:]*:[0-9]*:[0-9]*: //; s/^/    /'
-done <<'END'
+refuse() { # changes of plan.ir, from the standard input
+	while IFS='|' read -r what change; do
+		sed "$change" plan.ir >bad.ir
+		cmp -s plan.ir bad.ir && echo "$what: the change does nothing"
+		"$SBPCC" bad.ir --stop-after=prove >out 2>&1
+		echo "$what: exit $?"
+		grep -E '^[^ ].*(error|note): ' out | sed 's/^[^:]*:[0-9]*:[0-9]*: //; s/^/    /'
+	done
+}
+refuse <<'END'
 a task is missing|s/ 0F1 / /
 a task stands twice|s/ 0F1 / 0F1 0F1 /
 a backward block before its forward block|s/"1F0 1B0 /"1B0 1F0 /
@@ -27,4 +30,17 @@ an axis that does not exist|s/@pipeline(axis: 0/@pipeline(axis: 3/
 stages that cannot be divided|s/stages: 2/stages: 3/
 a schedule that does not exist|s/"1f1b"/"2f2b"/
 a schedule for two stages of each rank|s/"1f1b"/"zb-v"/
+END
+
+# Reductions of gradients: two stages of two ranks.
+printf '@pin("x", "target", "h1", "a1", "h2", "h3", "a3", "h4", sbp: [_, S(0)])\n@pin("w1", "w2", "w3", "w4", sbp: [_, B])\n' >pins
+"$SBPCC" "$HERE/layers.ir" --ranks=4 --stages=2 --schedule=1f1b --place=pins --dump-after=schedule --stop-after=schedule >plan.ir || exit 1
+"$SBPCC" plan.ir --stop-after=prove || exit 1
+refuse <<'END'
+gradients are reduced before the last backward block|s/ 0B3 0REDUCE_GRAD/ 0REDUCE_GRAD 0B3/
+gradients are reduced twice|s/ 0REDUCE_GRAD/ 0REDUCE_GRAD 0REDUCE_GRAD/
+gradients of the other rank are reduced|s/ 0REDUCE_GRAD/ 1REDUCE_GRAD/
+gradients of a stage that does not exist are reduced|s/ 0REDUCE_GRAD/ 5REDUCE_GRAD/
+gradients are never reduced|s/ 0REDUCE_GRAD//
+a reduction of a micro-batch|s/ 0REDUCE_GRAD/ 0REDUCE_GRAD3/
 END
