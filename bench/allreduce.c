@@ -1,8 +1,8 @@
 /* All-reduce of floats in place: seconds for each size, the best of many, as lines `BYTES SECONDS`.
  *
  *   bench-allreduce [RANKS]       ours: ranks are processes that read each other's windows
- *   bench-allreduce [RANKS] copy  every rank copies as many bytes at the same time: the limit of memory, because an
- *                                 all-reduce in place has to read and to write every byte once
+ *   bench-allreduce [RANKS] copy  every rank copies as many bytes at the same time: the limit of the memory bandwidth,
+ *                                 because an all-reduce in place has to read and write every byte once
  *
  * With -DMPI, by mpicc, the same for MPI_Allreduce of as many ranks as mpirun starts. */
 #include <stdbool.h>
@@ -21,7 +21,7 @@ static double seconds(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The best of several runs, each of so many that it takes milliseconds. */
+/* The best of several runs, each of so many all-reduces that it takes milliseconds. */
 static double best(size_t bytes, void (*once)(void *, size_t), void (*together)(void *), void *arg)
 {
 	int times = bytes < 1 << 16 ? 200 : bytes < 1 << 20 ? 50 : 3, tries = bytes < 1 << 22 ? 20 : 8;

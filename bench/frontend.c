@@ -1,9 +1,9 @@
 /* bench-frontend [--runs N] [NODES...]: time to read, verify and fold generated ONNX files.
  * bench-frontend --write FILE NODES: writes such a file and stops.
  *
- * Every run is a process of its own, so that its peak memory is its own and no run warms the next one's heap; the
- * smallest time of all runs counts. It is processor time: one thread, the file in memory, and other work on the machine
- * does not show. The operator table is set up before the clock starts: it is the same for any model. */
+ * Every run is a separate process, so that peak memory is that of one run and no run warms up the heap of the next; the
+ * smallest time of all runs counts.  It is processor time of one thread, with the file in memory, so other work on the
+ * machine is not counted.  The operator table is set up before the clock starts: it is the same for any model. */
 #include "compiler.h"
 #include "gpt_onnx.h"
 

@@ -1,6 +1,6 @@
-/* Matrix products of training shapes: GF/s of our own, the share of the FMA peak measured beside it, and OpenBLAS where
- * it is installed.  Every number is the best of several short runs that take turns, so that a busy machine hurts all
- * alike; with one thread it is processor time.
+/* Matrix products of training shapes: GF/s of our kernel, its share of the FMA peak measured beside it, and OpenBLAS if
+ * it is installed.  Every number is the best of several short runs that take turns, so that a busy machine affects all
+ * equally; with one thread it is processor time.
  *
  *   bench-gemm [SECONDS] [THREADS]
  *
@@ -96,7 +96,7 @@ static double peak(RtIsa isa)
 	return flops / t * 1e-9;
 }
 
-/* ---- the peer ---- */
+/* ---- OpenBLAS ---- */
 
 typedef void Sgemm(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a, int lda, const float *b,
 	int ldb, float beta, float *c, int ldc);

@@ -258,7 +258,7 @@ static Val attention(Gpt *g, Val x, int layer, Val mask)
 	v = transpose(g, v, 0, 2, 1, 3);
 	Val scores = NODE(g, "MatMul", NULL, &q, &k), root = const_f(g, 2.8284271f);
 	Val scaled = NODE(g, "Div", NULL, &scores, &root);
-	/* The causal mask is cut to the length of the sequence, in the exporter's words. */
+	/* Cuts the causal mask to the length of the sequence, by the nodes that the exporter writes. */
 	Val t = extent(g, x, 1), zero = const_i1(g, 0), axis2 = const_i1(g, 2), axis3 = const_i1(g, 3);
 	Val rows = NODE(g, "Slice", NULL, &mask, &zero, &t, &axis2);
 	Val both = NODE(g, "Slice", NULL, &rows, &zero, &t, &axis3);

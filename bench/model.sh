@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # bench/model.sh MODEL: prints a model of the step benchmark for sbpcc.
 #   gpt2:BATCH,LENGTH[,LAYERS]   bert:BATCH,LENGTH[,LAYERS]   resnet18:BATCH   resnet50:BATCH   mlp:BATCH
-# All train with AdamW on made-up data.
+# All train with AdamW on synthetic data.
 set -eu
 name=${1%%:*} sizes=${1#*:}
 IFS=, read -r batch length layers <<<"$sizes"

@@ -1,9 +1,9 @@
-/* bench-prove [--runs N] [STAGES MICROS]...: time to prove schedules of pipelines (compiler/lanes/check.c), 64 stages
- * and 256 micro-batches unless told otherwise; then time to solve the schedule where F, B and W take as long.
+/* bench-prove [--runs N] [STAGES MICROS]...: time to prove schedules of pipelines (compiler/lanes/check.c), by default
+ * of 64 stages and 256 micro-batches; then time to solve the schedule in which F, B and W take equally long.
  *
- * disjoint: no two areas share bytes, so one walk over two steps decides.  shared: the update of each rank works in
- * the bytes of the activations that it keeps, so vector clocks show that nobody reads them any more.  Processor time
- * of one thread, the smallest of all runs. */
+ * disjoint: no two areas share bytes, so one pass over two steps decides.  shared: the update of each rank reuses the
+ * memory of the activations that it keeps, so vector clocks prove that they are dead.  Times are processor time of one
+ * thread, the smallest of all runs. */
 #include "lanes/lanes.h"
 
 #include <stdlib.h>
@@ -84,7 +84,7 @@ static void table(int nrank, int micros, int runs)
 	}
 }
 
-/* The schedule solver where all blocks take as long and the memory is that of as many micro-batches as ranks. */
+/* Times the schedule solver: all blocks take equally long, and memory holds as many micro-batches as ranks. */
 static void solve(int nrank, int micros, int runs)
 {
 	double least = 1e9;

@@ -1,4 +1,4 @@
-/* bench-queues: what a task costs beside its work, and how long a piece takes from rank to rank.
+/* bench-queues: the overhead of a task, and the time of a piece from rank to rank.
  *
  *   tasks   10,000 tasks without actions, on each of two ranks
  *   hop     rank 0 sends a piece of 64 bytes, rank 1 sends one back, many times */

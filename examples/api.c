@@ -1,6 +1,6 @@
-/* A program that holds a model: it trains the perceptron of examples/mlp.ir for a while, looks at a parameter, asks for
- * scores, and goes on from a checkpoint with a sample of its own.  Built and run by `examples/run api`; the model is a
- * library, written with --prefix digits. */
+/* A program that uses a model as a library: it trains the perceptron of examples/mlp.ir for some steps, reads a
+ * parameter, infers scores, and resumes from a checkpoint to train on its own sample.  `examples/run api` builds and
+ * runs it; the library was written with --prefix digits. */
 #include "model.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@ static int fail(digits_context *c)
 
 enum { BATCH = 32, PIXELS = 64, CLASSES = 10 };
 
-/* The digit that the model takes an image for. */
+/* The digit with the highest score for an image. */
 static int guess(digits_context *c, const float *image, int *digit)
 {
 	float out[CLASSES] = { 0 };
@@ -28,7 +28,7 @@ static int guess(digits_context *c, const float *image, int *digit)
 	return code;
 }
 
-/* A step on a batch that is one image, over and over. */
+/* A step on a batch that repeats one image. */
 static int learn(digits_context *c, const float *image, int64_t digit, float *loss)
 {
 	static float images[BATCH][PIXELS];

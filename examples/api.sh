@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A C program that uses a model as a library: it trains the model, reads a parameter, asks for scores (examples/api.c).
+# A C program that uses a model as a library: it trains the model, reads a parameter and infers scores (examples/api.c).
 set -eu
 "$SBPCC" examples/mlp.ir --prefix digits -o "$OUT" "$@"
 make -s -C "$OUT" lib

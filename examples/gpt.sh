@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Trains examples/gpt.ir on two local ranks, byte by byte on the licences that every Debian machine has; then compares
-# its loss on the last tenth of the text, which it has not seen, with that of a bigram model, and lets it write.
+# its loss on the held-out last tenth of the text with that of a bigram model, and generates a sample.
 set -eu
 mkdir -p "$OUT"
 cat /usr/share/common-licenses/{Apache-2.0,Artistic,GFDL-1.3,GPL-2,GPL-3,LGPL-2.1,MPL-1.1,MPL-2.0} >"$OUT/text"
@@ -11,7 +11,7 @@ make -s -C "$OUT/two"
 rm -rf "$OUT/checkpoint"
 "$OUT/two/trainer" --data "$OUT/text" --checkpoint "$OUT/checkpoint" --every=100
 
-# The same bytes, split at the same place: how often each byte follows each other, one added to every count.
+# The bigram model counts how often each byte follows each other, plus one, in the same text with the same held-out tenth.
 echo "held-out loss of a bigram model of the same text"
 od -An -v -tu1 -w1 "$OUT/text" | awk -v n="$(stat -c %s "$OUT/text")" '
 	NR <= n * 0.9 && NR > 1 { pair[last, $1]++; first[last]++ }

@@ -2,7 +2,7 @@
  *
  *   make_data resnet DIGITS FILE    the handwritten digits of DIGITS, twice as large, in one colour on another:
  *                                   records as of CIFAR
- *   make_data bert TEXT DIR         pieces of 16 characters of TEXT, about one in seven hidden, to be guessed: .npy
+ *   make_data bert TEXT DIR         pieces of 16 characters of TEXT, about one in seven masked: .npy
  *   make_data wide_deep DIR         visits drawn by a rule: .npy; prints the least loss that any model can have
  *
  * The same call makes the same bytes. */
@@ -117,7 +117,7 @@ static void bert(const char *text, const char *dir)
 	write_npy(dir, "present", "|b1", 1, present, (size_t)N * LENGTH, "12000, 1, 1, 16");
 }
 
-/* What a category adds to the log-odds of a click: any fixed number in -1 .. 1. */
+/* The term that a category adds to the log-odds of a click: a fixed number in -1 .. 1. */
 static double effect(uint64_t kind, uint64_t k)
 {
 	uint64_t h = (kind * 1000003 + k + 1) * 0x9E3779B97F4A7C15u;

@@ -1,7 +1,6 @@
-/* What ranks must have in common before the first step.  Under mpirun each rank reads its own command line and its own
- * files.  Ranks that differ in the number of steps, in data or in the folder of checkpoints would deadlock or train
- * something else than requested.  So rank 0 broadcasts its facts as text, and a rank with a different value reports
- * both. */
+/* Checks before the first step that ranks agree.  Under mpirun each rank reads its own command line and its own files.
+ * Ranks that differ in the number of steps, in data or in the folder of checkpoints would deadlock, or train something
+ * else than requested.  So rank 0 broadcasts its facts as text, and a rank with a different value reports both. */
 #include "comm.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* What every file of the runtime builds on: messages, time, element types, tensors as text, writing to files. */
+/* Functions that every file of the runtime uses: messages, time, element types, tensors as text, writing to files. */
 #include "run.h"
 
 #include <errno.h>

@@ -30,7 +30,7 @@
 
 enum { FAILURES = 3 };
 
-/* What the thread has to do, and the result. */
+/* The request to the thread, and its result. */
 typedef enum { IDLE, WRITTEN, FAILED, WRITE, COMMIT } State;
 
 struct RtSaver {

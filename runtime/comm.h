@@ -1,4 +1,4 @@
-/* Several ranks: transfers between them, and what they agree on.  A section per file. */
+/* Several ranks: transfers, agreement and liveness.  A section per file. */
 #ifndef COMM_H
 #define COMM_H
 
@@ -10,7 +10,7 @@ enum { RT_LATER = -1 };
 struct RtJob;
 struct RtEnd;
 struct RtBell;
-/* What a thread sleeps for: for peers in a job, in a queue; 0: for this rank only. */
+/* The events that wake up a sleeping thread: of peers in a job, of peers in a queue, of this rank. */
 enum { RT_FOR_JOB = 1, RT_FOR_QUEUE = 2, RT_FOR_OWN = 4 };
 typedef struct RtComm {
 	const char *name;
@@ -18,7 +18,7 @@ typedef struct RtComm {
 	int (*advance)(Ctx *, struct RtJob *, bool wait); /* as far as peers are ready, or to the end: 0 when its
 	                                                   * results are ready, RT_LATER, or an exit status */
 	void (*release)(Ctx *, const struct RtJob *);     /* waits until no peer reads its operands; NULL: none does */
-	void (*late)(Ctx *, double since);                /* the walk waits for the lane since then; NULL: ignored */
+	void (*late)(Ctx *, double since);                /* the walk waits for the lane, since then; NULL: ignored */
 	int (*barrier)(Ctx *);
 	void (*say)(Ctx *, const RtVerdict *);            /* the vote of this rank on a step; does not wait */
 	int (*hear)(Ctx *, RtVerdict *, bool wait);       /* the verdict: 0, RT_LATER, or an exit status */
@@ -26,13 +26,13 @@ typedef struct RtComm {
 	bool (*theirs)(const Ctx *, const void *);        /* a peer's memory is mapped at this address; NULL: none is */
 	size_t (*room)(const Ctx *);                      /* bytes of message buffers, which no plan counts; NULL: 0 */
 	struct RtBell *bell;                              /* of this rank: peers and the walk ring it */
-	int (*rest)(Ctx *, uint32_t rung, int what, int turn);    /* until the bell is no longer `rung`, or for a while;
-	                                                   * turn: rests since something advanced.  0, or an exit
-	                                                   * status */
+	int (*rest)(Ctx *, uint32_t rung, int what, int turn);    /* sleeps until the bell is no longer `rung`, or for a
+	                                                   * while; turn: rests since something advanced.  0, or
+	                                                   * an exit status */
 	/* ends of queues; open and close may be NULL; without advance, the transport has no queues */
 	int (*end_open)(Ctx *, struct RtEnd *);
 	void (*end_close)(Ctx *, struct RtEnd *);
-	void (*end_publish)(Ctx *, struct RtEnd *);       /* the walk has made a piece; NULL: the courier looks */
+	void (*end_publish)(Ctx *, struct RtEnd *);       /* the walk has produced a piece; NULL: the courier polls */
 	int (*end_advance)(Ctx *, struct RtEnd *, uint64_t k);    /* 0 when piece k is complete, RT_LATER, or an exit
 	                                                   * status */
 	void (*task)(Ctx *, int actor);                   /* the walk begins a task; NULL: ignored, as the next */
@@ -50,7 +50,7 @@ void rt_broadcast(Ctx *, void *what, size_t bytes);     /* from rank 0 to all, a
 uint32_t rt_stop_asked(const Ctx *);                    /* the number of signals that asked for the end */
 int rt_run(const RtProgram *, int (*body)(Ctx *, void *arg), void *arg);
 
-/* route.c: what one rank takes from its peers in a transfer: blocks of elements, as loops over both shards, the
+/* route.c: the elements that one rank takes from its peers in a transfer: blocks, each as loops over both shards, the
  * outermost first. */
 enum { RT_LOOPS = 2 * RT_AXES };
 typedef struct RtLoop { int64_t len, from_step, to_step; } RtLoop;       /* steps in elements */
@@ -109,8 +109,8 @@ typedef const void *RtTerm(void *arg, int term, const RtSpan *); /* the address 
 size_t rt_bucket_bytes(const Ctx *, const RtJob *);
 int rt_bucket_channel(const Ctx *, const RtJob *);               /* one for all its transfers */
 bool rt_bucket_next(const Ctx *, const RtJob *, size_t lo, size_t hi, RtSpan *);
-/* Bytes lo .. hi - 1 of a bucket: a sum of terms, at `to` or, if that is NULL, in the results; into the results; from
- * the operands; the result that has all of them, if one has. */
+/* Bytes lo .. hi - 1 of a bucket.  sum: adds the terms, into `to` or, if that is NULL, into the results.  put: copies
+ * them into the results.  get: reads them from the operands.  in_one: true if one result has all of them, at *y. */
 void rt_bucket_sum(const Ctx *, const RtJob *, size_t lo, size_t hi, RtTerm *, void *arg, unsigned char *to);
 void rt_bucket_put(const Ctx *, const RtJob *, size_t lo, size_t hi, const unsigned char *from);
 const void *rt_bucket_get(const Ctx *, const RtJob *, size_t lo, size_t hi, unsigned char *room);
@@ -132,7 +132,7 @@ typedef struct RtEnd {
 	void *state;                    /* of the transport */
 } RtEnd;
 int64_t rt_micros(const Ctx *, RtProgramKind);                           /* of a run */
-int64_t rt_end_piece(const Ctx *, const RtEnd *, uint64_t k);            /* the piece that the k-th one is */
+int64_t rt_end_piece(const Ctx *, const RtEnd *, uint64_t k);            /* the micro-batch of the k-th piece */
 bool rt_end_waits(const RtEnd *);                                        /* for a peer */
 int  rt_queues_open(Ctx *);                                              /* before the lane */
 void rt_queues_close(Ctx *);
@@ -161,8 +161,8 @@ void rt_lane_ring(Ctx *);                                                /* wake
 void rt_lane_lock(Ctx *), rt_lane_unlock(Ctx *);                         /* the thread pauses */
 int  rt_lane_turn(Ctx *, int turn);                                      /* without a thread: 0 if something advanced;
                                                                           * RT_LATER after a rest; an exit status */
-bool rt_lane_wanted(const Ctx *);                                        /* someone waits for what this thread does */
-int  rt_lane_drain(Ctx *);                                               /* finishes all that was started */
+bool rt_lane_wanted(const Ctx *);                                        /* another thread waits for this one */
+int  rt_lane_drain(Ctx *);                                               /* finishes all started buckets */
 int  rt_lane_poll(Ctx *);                                                /* between actions */
 int  rt_lane_open(Ctx *);                                                /* after the pool */
 void rt_lane_close(Ctx *, bool failed);

@@ -124,7 +124,7 @@ static void beat(void *arg)
 /* The rank with the oldest pulse, among those that are waited for, and for how long it has not changed. */
 typedef struct Doubt Doubt;
 
-/* Several ranks may detect it: one reports it, and its exit ends all. */
+/* Several ranks may detect that a rank is lost: one of them reports it, and its exit ends all. */
 static _Noreturn void lost(const Ctx *c, int rank)
 {
 	const Local *l = c->comm->state;
@@ -445,8 +445,8 @@ static void waits(Ctx *c, const RtEnd *e)
 	atomic_store(&l->wanted, e);
 }
 
-/* Once, if the walk waits for longer than the patience though all ranks are alive: for which queue, and for which rank
- * in the end, along the chain of those that wait themselves. */
+/* Reports once that the walk has waited longer than the patience although all ranks are alive.  It names the queue, the
+ * rank that it waits for, and the rank at the end of the chain of waiting ranks. */
 static void warn(Ctx *c)
 {
 	Local *l = c->comm->state;
@@ -490,8 +490,8 @@ static int rest(Ctx *c, uint32_t rung, int what, int turn)
 
 /* ---- queues ----
  *
- * A sender counts the pieces that are ready, a receiver those that it is through with.  The receiver copies from the
- * windows of the senders:
+ * A sender counts the pieces that are ready, a receiver those that it has finished copying.  The receiver copies from
+ * the windows of the senders:
  *
  *             rank 0 (sends)         rank 1 (receives)
  *   x         piece 3 | piece 4      y   piece 3 | -

@@ -1,4 +1,4 @@
-/* Where samples come from: what data.c, which orders and prefetches them, needs from the formats.  A section per
+/* Data sets: the interface between data.c, which orders and prefetches samples, and the file formats.  A section per
  * file. */
 #ifndef DATA_H
 #define DATA_H
@@ -7,8 +7,8 @@
 
 /* A run of samples (of a stream: of tokens) in one file, stride bytes apart. */
 typedef struct Run { const unsigned char *data; int file; int64_t first, n, stride; } Run;
-/* All samples of one input.  A stream is consecutive tokens, also across the ends of files: sample i begins at token i
- * * count + later. */
+/* All samples of one input.  A stream is consecutive tokens, even across files: sample i begins at token i * count +
+ * later. */
 typedef struct Column {
 	RtType type;
 	bool big;                       /* big-endian */
@@ -32,13 +32,13 @@ int  set_add_file(Ctx *, Set *, char *path, RtFile **);
 int  set_add_run(Ctx *, Column *, const unsigned char *data, int file, int64_t n, int64_t stride);
 int  set_take_array(Ctx *, Set *, int input, const char *what, RtType, bool big, int naxis, const int64_t *dim,
 	const unsigned char *data, size_t bytes, bool samples);
-int  set_open(Ctx *, Set *, const char *instead);               /* instead: of what the model names; NULL: that */
+int  set_open(Ctx *, Set *, const char *instead);               /* instead: replaces the model's path; NULL: none */
 void set_close(Set *);
 size_t set_bytes(const Set *);                                  /* of its tables, beyond those of FEW files */
 uint32_t set_print(const Set *, uint32_t crc, uint32_t *after); /* a checksum of all files, continued from crc; after:
                                                                  * its value after each, or NULL */
 
-/* data_formats.c: appends the contents of one path to the set; path is the callee's. */
+/* data_formats.c: appends the contents of one path to the set; the callee takes over path. */
 bool format_has_arrays(RtFormat);                       /* a path is a folder of files, one or more per input */
 int npy_take(Ctx *, Set *, int input, const char *what, const unsigned char *data, size_t bytes, bool samples);
 int format_input(Ctx *, Set *, int input, char *path);  /* the array of one input */

@@ -204,7 +204,8 @@ static int open_array(Ctx *c, Set *s, int input, const char *folder)
 	bool one = !stat(plain, &st), several = !paths_add(&many, pattern);
 	int code = 0;
 	if (one && several)
-		code = rt_error(c, RT_DATA, "both %s and %s are there: which is %s?", plain, many.path[0], in->t.name);
+		code = rt_error(c, RT_DATA, "both %s and %s exist: remove one, or name the file of %s in the model",
+			plain, many.path[0], in->t.name);
 	paths_free(&many);
 	return code ? code : open_pattern(c, s, strdup(several ? pattern : plain), input);
 }

@@ -182,7 +182,7 @@ static int lock_first(Ctx *c, int fd, const char *dir)
 		read_holder(fd, holder);
 		if (rt_seconds() - since > patience)
 			return rt_error(c, RT_CHECKPOINT, "%s is in use by another run: %s", dir,
-			                *holder ? holder : "it does not say by whom");
+			                *holder ? holder : "its .lock does not name it");
 		usleep(50000);
 	}
 	return 0;
@@ -242,7 +242,7 @@ static int open_more(Ctx *c, const char *dir, int *fd, const char token[TOKEN])
 		if (!strstr(holder, token) && rt_seconds() - since > grace())
 			return rt_error(c, RT_CHECKPOINT, "%s on %s is not the folder that rank 0 saves into (%s): "
 			                "all ranks need one that they share", dir, host,
-			                *holder ? "another run wrote what is there" : "what rank 0 wrote is not there");
+			                *holder ? "its .lock is of another run" : "the .lock of rank 0 is not there");
 	}
 	return lock(c, *fd, LOCK_SH, dir) ? rt_error(c, RT_CHECKPOINT, "%s is in use by another run", dir) : 0;
 }

@@ -114,7 +114,7 @@ static Seen windows_of(const FormReach *r, int64_t at, int64_t n)
 	return (Seen){ first, last, first * r->mul + r->from, last * r->mul + r->to };
 }
 
-/* What a share of another axis reaches of an axis of dim elements. */
+/* The elements that a share of another axis needs of an axis of dim elements. */
 static void reach_of(Factor *f, int64_t dim)
 {
 	Seen s = windows_of(f->reach, f->from, f->n);
@@ -415,8 +415,9 @@ static bool cuts(const Form *f, int k, int axis)
 	return f->cut[k].kind == FORM_S && f->cut[k].axis == axis;
 }
 
-/* Of one axis of the tensor, what a shard of the destination has in common with shards of the source: with those of all
- * coordinates along open axes of the mesh, and with its own coordinate along the others.  -1: no memory. */
+/* The elements that a shard of the destination has in common with shards of the source, along one axis of the tensor:
+ * with shards of all coordinates along open axes of the mesh, of its own coordinate along the others.  -1: no
+ * memory. */
 static int64_t shared_axis(const Form *src, const Form *dst, const int *at, const bool *open, int axis)
 {
 	int cell[FORM_MESH];
@@ -584,8 +585,8 @@ static int copy_of(const Form *src, const int *cell, int copy)
 	return index_at(src, at);
 }
 
-/* The index of the destination, among those with the coordinates of `to` along S, whose rank already holds the piece;
- * -1: none. */
+/* Among the indices of the destination with the coordinates of `to` along S: the one whose rank already holds the
+ * piece; -1: none. */
 static int at_home(const Form *src, const Form *dst, const int *cell, const int *to)
 {
 	int copies = 1;
@@ -631,7 +632,7 @@ static bool falls_on(const Form *src, const Form *dst, const int *cell, int numb
 	return true;
 }
 
-/* Which of the ranks that hold the same piece sends it: this rank if it holds it, else the nearest on the mesh, else
+/* Chooses the sender among ranks that hold the same piece: this rank if it holds it, else the nearest on the mesh, else
  * they take turns. */
 static int holder(const Form *src, const Form *dst, const int *cell, int to, bool one_mesh)
 {

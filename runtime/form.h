@@ -3,7 +3,7 @@
  *
  * A form is a mesh of ranks and one cut for each axis of the mesh:
  *
- *   B  ranks along this axis of the mesh hold the same
+ *   B  ranks along this axis of the mesh hold the same data
  *   S  they hold consecutive shards of one axis of the tensor, or of a factor of it: an axis of 3 x 12 x 64 elements
  *      that is cut along its 12 gives each of two ranks three runs of 6 x 64
  *   P  each holds a term as large as the tensor; the value is the sum of the terms (or the maximum, the minimum, the
@@ -26,14 +26,17 @@ enum { FORM_AXES = 8, FORM_MESH = 8 };
 typedef enum { FORM_B, FORM_S, FORM_P } FormKind;
 typedef enum { FORM_SUM, FORM_MAX, FORM_MIN, FORM_PROD } FormReduce;
 
-/* What windows reach: shards that overlap.  Of another axis, of `of` elements, a rank has the share a .. b - 1.  It
- * needs windows (a + lo) / div .. (b - 1 + hi) / div, rounded down, of `mid` windows and at least one; they cover the
- * elements from mul x first + from to mul x last + to, as far as these exist.
+/* The shard of an operand whose consumer is split by windows: the elements that the windows of a rank read.  Shards of
+ * neighbours overlap (a halo).  The consumer's axis has `of` elements, of which the rank has share a .. b - 1:
  *
- *   a convolution of stride s and padding p, y cut   x: windows are the elements of y, div 1; they cover s y - p to
- *                                                    s y - p + span - 1
- *   its gradient, dx cut                             dy: the windows that cover an element of dx, div s, mul 1
- *   a pool's gradient, dx cut                        x: all that these windows cover */
+ *   windows    first = (a + lo) / div to last = (b - 1 + hi) / div, rounded down and clamped to 0 .. mid - 1
+ *   elements   mul * first + from to mul * last + to, clamped to the axis of the operand
+ *
+ * Examples, for stride s, padding p and windows of `span` elements:
+ *
+ *   convolution, y is split     x: element i of y is window i (div 1), which reads x from s i - p to s i - p + span - 1
+ *   its gradient, dx is split   dy: the windows that read an element of dx; div s, mul 1
+ *   a pool's gradient, dx split x: all elements that those windows read */
 typedef struct FormReach { int64_t of, div, lo, hi, mid, mul, from, to; } FormReach;
 
 typedef struct FormCut {
@@ -41,8 +44,8 @@ typedef struct FormCut {
 	int8_t axis;                    /* S */
 	int64_t len, inner;             /* S: the axis is k x len x inner elements, and len is cut; a full axis: its
 	                                 * length x 1 */
-	const FormReach *reach;         /* S of a full axis: a rank holds what its share of another axis reaches; of
-	                                 * destinations only.  NULL: its share of this axis */
+	const FormReach *reach;         /* S of a full axis: a rank holds the elements that its windows read; only in
+	                                 * destinations.  NULL: it holds its share of this axis */
 } FormCut;
 
 typedef struct Form {
@@ -69,7 +72,7 @@ int  form_index(const Form *, int rank);                 /* -1: not in the mesh 
 void form_coord(const Form *, int index, int *coord);
 bool form_one_mesh(const Form *, const Form *);          /* the same ranks in the same mesh */
 int  form_reduction(const Form *);                       /* how terms are combined; -1: there is one term only */
-int  form_terms(const Form *);                           /* of how many terms the value is the sum; 1: no P */
+int  form_terms(const Form *);                           /* the number of terms of the value; 1: no P */
 
 /* Shards. */
 void form_lengths(const Form *, int index, int64_t *len); /* of the axes of a shard */
@@ -78,9 +81,9 @@ void form_shard_free(FormShard *);
 int64_t form_elements(const FormShard *);
 int64_t form_held(const Form *, int index);              /* elements of a shard */
 bool form_reach_same(const FormReach *, const FormReach *);      /* or both NULL */
-/* Where a shard lies among the windows along axis k of the mesh: how many elements the tensor lacks before and after
- * them, and the distance of the share from the first window.  Zeros without a reach.  Ranks with equal lengths and
- * equal edges do the same work. */
+/* The position of a shard with a reach along axis k of the mesh: how many elements its windows read before the begin
+ * and behind the end of the tensor (padding), and the distance of the share from the first window.  Zeros without a
+ * reach.  Ranks with equal lengths and equal edges do the same work. */
 typedef struct FormEdge { int64_t before, behind, share; } FormEdge;
 FormEdge form_edge(const Form *, int index, int k);
 bool form_cut_same(const FormCut *, const FormCut *);           /* nothing changes along this axis of the mesh */
@@ -92,7 +95,7 @@ int  form_joined(const Form *, const Form *);                   /* ranks of both
 /* Elements of all pieces that come from another rank, for forms on one mesh, without computing the pieces: added to
  * *total; *most becomes what one rank takes, if that is more.  one: of the first rank only.  0, -1: no memory. */
 int form_volume(const Form *src, const Form *dst, bool one, int64_t *total, int64_t *most);
-bool form_same(const Form *, const Form *);              /* every rank holds the same of both */
+bool form_same(const Form *, const Form *);              /* every rank has the same shard in both */
 
 /* Where a piece lies along one axis, in the shard of the source and in that of the destination. */
 typedef struct FormMeet { int64_t from, to, len; } FormMeet;

@@ -310,7 +310,7 @@ static bool asked_for(const char *what)
 
 int rt_lane_open(Ctx *c)
 {
-	/* of which move takes less */
+	/* three arrays of a job: y, x and move, whose elements are smaller than pointers */
 	size_t most = (size_t)c->program->most + 1, each = most * 3 * sizeof(void *);
 	int code = c->nrank < 2 ? 0 : rt_queues_open(c);
 	if (code)

@@ -55,7 +55,7 @@ static const struct Option {
 	  .help = "map names in the file to names of the model: FROM=TO,... where * matches any text, the first "
 	          "matching rule applies, and an empty TO skips the tensor: --weights-map='module.*=*,head.*='" },
 	{ .name = "weights-partial", .at = offsetof(Args, partial), .kind = FLAG, .word = "",
-	  .help = "initialize what the file does not have as the model says" },
+	  .help = "initialize tensors that the file does not have as the model says" },
 	{ .name = "checkpoint", .at = offsetof(Args, checkpoint), .kind = TEXT, .word = "DIR",
 	  .help = "save into DIR, at the end and when stopped by a signal" },
 	{ .name = "every-checkpoint", .at = offsetof(Args, save_every), .kind = NUMBER, .low = 1, .word = "N",
@@ -347,8 +347,8 @@ static int find_checkpoint(Ctx *c, Args *a)
 
 /* ---- steps ---- */
 
-/* The loss is not finite: the step is walked again, to report the first value that is not finite.  Nothing was updated
- * yet, so the state before the step is saved.  All ranks come here together, by the verdict of the step. */
+/* The loss is not finite: the step runs again, to report the first value that is not finite.  Nothing was updated yet,
+ * so the state before the step is saved.  All ranks come here together, by the verdict of the step. */
 static int not_a_number(Ctx *c, const Args *a)
 {
 	rt_data_pause(c);
@@ -509,7 +509,7 @@ static void check_schedule(const RtProgram *p, int64_t steps)
 		        " (--steps)\n", p->warmup, steps);
 }
 
-/* Does what was requested, then exports. */
+/* Evaluates, infers or trains, as requested; then exports. */
 static int work(Ctx *c, const Args *a, RtReport *r)
 {
 	int code = 0;

@@ -32,7 +32,7 @@ static size_t saver(const RtProgram *p)
 	return rt_round_up(rt_snapshot_bytes(p), RT_PAGE) + rt_round_up(n * RT_SAVED, RT_PAGE) + RT_SAVER;
 }
 
-/* What the compiler does not know: options that read and write files. */
+/* Memory that the compiler cannot plan: for options that read and write files. */
 static size_t files(const Ctx *c, const RtReport *r)
 {
 	size_t writes = (size_t)r->writes + (r->log_to != NULL);

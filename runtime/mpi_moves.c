@@ -9,7 +9,7 @@
  *
  * A bucket of transfers sends one message to each peer.  The receiver computes sums, by the same function and in the
  * same order as between processes of one machine, so both transports give the same bits; the reductions of MPI are not
- * used, because their order is unspecified. Messages make progress only while MPI is called, so a thread calls it
+ * used, because their order is unspecified.  Messages make progress only while MPI is called, so a thread calls it
  * (lane.c), or the walk.  Another thread answers peers that ask whether this rank is alive; one thread at a time calls
  * MPI. */
 #include "mpi_moves.h"
@@ -25,7 +25,7 @@ enum { TURNS = 20000 };                 /* polls before a waiting thread sleeps 
 enum { MESSAGE = 1 << 30 };             /* bytes of one message at most: MPI counts in int */
 enum { FEW = 8 << 10, CHUNK = 4 << 20 };        /* bytes of an all-reduce: sent in one round; in flight at a time */
 
-/* What one rank sends to and receives from another in one transfer. */
+/* The messages between this rank and a peer in one transfer. */
 typedef struct Peer { int rank; RtRoute pack; size_t out, in; } Peer;
 typedef struct Line {
 	RtRoute take;                   /* the route, with blocks of peers as they lie in their messages */

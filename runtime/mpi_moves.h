@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* Messages in flight, with buffers of their own: of agreement and of buckets; of an end of a queue. */
+/* Messages in flight and their buffers: one for agreement and buckets, one for each end of a queue. */
 typedef struct RtFlow {
 	unsigned char *out, *in;
 	size_t out_room, in_room;
@@ -20,7 +20,7 @@ typedef struct RtFlow {
 	bool posted;                      /* the messages of a piece */
 } RtFlow;
 
-/* What a thread that waits knows of other ranks: the answers that it has seen of each, when, and when it asked. */
+/* The state of a waiting thread, by rank: the answers that it has seen, when, and when it asked. */
 typedef struct RtAsking {
 	uint32_t *seen;
 	double *when, *asked;

@@ -21,8 +21,8 @@ typedef struct RtValue {
 	int form;                       /* 1 + index into the forms; 0: every rank holds `bytes` of it */
 	bool window;                    /* in the window, else in the slab */
 	int64_t offset, bytes;          /* bytes: of the largest shard */
-	/* 0: one.  Piece k of a run, a micro-batch, is k % copies places of `bytes`, rounded up to RT_PLACE, after the
-	 * offset */
+	/* Copies for micro-batches in flight; 0: one.  Micro-batch k of a run uses copy k % copies; copies are `bytes`
+	 * apart, rounded up to RT_PLACE. */
 	int copies;
 } RtValue;
 enum { RT_PLACE = 64 };
@@ -51,24 +51,24 @@ typedef struct RtActor {
 	int from, to;                   /* segments from .. to - 1 */
 	int id;                         /* of its first action */
 	bool updates;                   /* it changes kept values */
-	/* queues: whose next piece it waits for; whose next piece it makes, when there is room; whose oldest piece it
-	 * is the last to read */
+	/* Numbers of queues.  wait: it waits for their next piece; make: it produces their next piece when they have a
+	 * free copy; give: it is the last to read their oldest piece. */
 	const int *wait, *make, *give; int nwait, nmake, ngive;
 } RtActor;
 typedef struct RtTask { int actor, micro; } RtTask;     /* micro: the micro-batch; -1: once per step */
 
-/* An end of a queue: values that one stage sends to another, piece by piece, on a channel of their own.  By value: the
- * transfer, and the numbers of the values that are sent and received. */
+/* An end of a queue: values that one stage sends to another on a separate channel.  A piece is one micro-batch of them.
+ * For each of its n values: the transfer, and the numbers of the values that are sent and received. */
 typedef struct RtQueue {
 	const char *name;
 	bool sends;
 	int channel;
-	int copies;                     /* pieces that may be out, or that have arrived, at this end */
+	int copies;                     /* pieces that this end can hold: sent and in flight, or received */
 	int n;
 	const int *move, *from, *to;
 } RtQueue;
 
-/* What a rank does in a step: its tasks, in order. */
+/* The work of a rank in a step: its tasks, in order. */
 typedef struct RtSchedule {
 	const RtSegment *segment; int nsegment;
 	const RtActor *actor; int nactor;
@@ -93,7 +93,7 @@ typedef struct RtTensor {
 	int form;                       /* 1 + index into the forms; 0: every rank holds the full tensor */
 	bool window;
 	int64_t offset;                 /* in the slab or the window */
-	int copies; int64_t place;      /* of an input or output that has pieces, as a value; bytes of a place */
+	int copies; int64_t place;      /* of inputs and outputs: copies, as in RtValue; bytes from one to the next */
 } RtTensor;
 
 /* A value that lives from step to step, and its initial value.  Parameters, frozen parameters and statistics are the
@@ -124,7 +124,7 @@ typedef struct RtInput {
  * kept values, the offset of the packed copy, k x n, and the strides of the weight. */
 typedef struct RtPacked { int value; int64_t offset, k, n, row, col; } RtPacked;
 
-/* Inputs and outputs of one program; of eval, the sum of the losses and the count that divides it. */
+/* Inputs and outputs of one program.  Outputs of eval are the sum of the losses and the count that divides it. */
 typedef struct RtIo {
 	const RtInput *input; int ninput;
 	const RtTensor *output; int noutput;
@@ -161,8 +161,8 @@ typedef struct RtMove {
 	int channel;                    /* index into the channels; -1: no other rank takes part */
 } RtMove;
 
-/* Transfers between two meshes, those of these forms.  The ranks of both meshes have the same transfers on a channel,
- * in the same order; number k of one rank meets number k of the others.  Other ranks have none of them. */
+/* A channel: the transfers between the meshes of two forms.  The ranks of both meshes have the same transfers on a
+ * channel, in the same order; number k of one rank matches number k of the others.  Other ranks take no part. */
 typedef struct RtChannel { int from, to; } RtChannel;           /* 1 + index into the forms */
 
 /* For dumps: the gradient of a parameter that lies in memory under another name, in this shape. */

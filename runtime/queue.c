@@ -394,7 +394,7 @@ void rt_queues_warn(const Ctx *c, const RtChain *k)
 	int64_t micro = rt_end_piece(c, e, atomic_load(&e->done)) % rt_micros(c, e->kind);
 	fprintf(stderr, "rank %d step %lld: %s %s of micro-batch %lld waits %.0f s for rank %d; rank %d %s, in %s of "
 		"micro-batch %d\n", c->rank, (long long)k->step, e->queue->sends ? "send" : "receive", e->queue->name,
-		(long long)micro, k->seconds, k->first, k->last, k->circle ? "waits in a circle" : "waits for nobody",
+		(long long)micro, k->seconds, k->first, k->last, k->circle ? "is in a cycle of waits" : "does not wait",
 		s->actor[k->task >> 32 & 0xFFFFFF].name, (int)(k->task & 0xFFFFFFFF));
 }
 

@@ -20,7 +20,7 @@ static void check_run(void *arg, int64_t here, int64_t there, int64_t n)
 	k->crc = rt_crc32c(k->crc, k->from + (size_t)there * k->elem, (size_t)n * k->elem);
 }
 
-/* [at,len,at,len,...]: one more run; what is wrong with it, or NULL. */
+/* Reads one more run of [at,len,at,len,...].  Returns NULL, or the error as text. */
 static const char *read_runs(RtJson *j, FormAxis *x, int64_t dim)
 {
 	int64_t end = 0;
@@ -59,7 +59,7 @@ static const char *read_shard(RtJson *j, const RtEntry *e, FormShard *p, int64_t
 	return why;
 }
 
-/* {"axes":[[at,len,..],..],"crc":N} of a tensor.  NULL: it is intact; else what is wrong. */
+/* Checks a shard {"axes":[[at,len,..],..],"crc":N} of a tensor.  Returns NULL, or the error as text. */
 static const char *check_shard(RtJson *j, const RtSafe *s, const RtEntry *e, int64_t *elements)
 {
 	FormShard shard = { .naxis = e->naxis };
@@ -114,8 +114,8 @@ static int check_model(Ctx *c, RtSafe *s, const char *path)
 		const RtEntry *e = rt_is_saved(&c->program->kept[i]) ? rt_safe_find(s, t->name) : NULL;
 		if (c->program->kept[i].keep == RT_FROZEN && !e)
 			return rt_error(c, RT_CHECKPOINT, "%s has no %s, which is frozen: programs of an earlier "
-				"sbpcc did not save what is frozen; --weights=%s/state.safetensors --weights-partial "
-				"starts from its trained parameters", path, t->name, path);
+				"sbpcc did not save frozen parameters; --weights=%s/state.safetensors "
+				"--weights-partial starts from its trained parameters", path, t->name, path);
 		if (rt_is_saved(&c->program->kept[i]) && !e)
 			return rt_error(c, RT_CHECKPOINT, "%s is of another model: it has no %s", path, t->name);
 		if (e && !rt_safe_fits(e, t))

@@ -42,8 +42,8 @@ typedef float Floats __attribute__((vector_size(16), aligned(4), may_alias));
 
 enum { AHEAD = 4096 };                  /* prefetch distance in bytes */
 
-/* Copies what another processor wrote: by vectors, because `rep movsb`, which libraries use for such sizes, reads from
- * the cache of another processor at a fifth of the speed (2.8 against 14 GB/s here). */
+/* Copies data that another processor wrote.  It uses vectors, because `rep movsb`, which libraries use for such sizes,
+ * reads from the cache of another processor at a fifth of the speed (2.8 against 14 GB/s here). */
 static void copy_peer(void *to, const void *from, size_t bytes)
 {
 	typedef unsigned char Some __attribute__((vector_size(16), aligned(1), may_alias));

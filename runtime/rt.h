@@ -1,10 +1,11 @@
-/* What generated files and kernels see of the runtime: the tables of a program (program.h), the context of a rank,
- * and the functions that actions call.
+/* The part of the runtime that generated files and kernels see: the tables of a program (program.h), the context of a
+ * rank, and the functions that actions call.
  *
- * A trainer holds the program of every role.  A rank looks up its role and walks the list of actions of that role, step
- * after step.  The compiler has chosen and proved the order of actions and every offset, so the runtime decides
- * nothing: it starts processes, fills memory, walks, and reports.  Other headers: run.h (one rank), comm.h (several),
- * save.h (files), data.h (samples), api.h (the library). */
+ * A trainer holds the program of every role.  A rank looks up its role and runs the actions of that role in order, step
+ * after step.  The thread that does so is called the walk; a second thread, the courier, moves values meanwhile
+ * (lane.c).  The compiler has chosen and proved the order of actions and every offset, so the runtime decides nothing:
+ * it starts processes, fills memory, runs actions, and reports.  Other headers: run.h (one rank), comm.h (several
+ * ranks), save.h (files), data.h (samples), api.h (the library). */
 #ifndef RT_H
 #define RT_H
 
@@ -69,7 +70,7 @@ struct Ctx {
 	struct RtPace *pace;            /* blocks sleep instead of computing; pace.c.  NULL: they compute */
 	struct RtWatch *watch;          /* called around every action; watch.c.  NULL: none */
 	double rate, norm;              /* reported by the last step; NAN: none */
-	bool again;                     /* the step is walked again, to find the first value that is not finite */
+	bool again;                     /* the step runs again, to find the first value that is not finite */
 	bool begun;                     /* the first step or batch has begun */
 	const RtAction *at;             /* the running action, NULL between steps; its index in the list; its values */
 	int id;
@@ -78,17 +79,18 @@ struct Ctx {
 	const char *dump;               /* the folder that results are written to; dump.c */
 };
 
-/* What a process needs beside slab, window and scratch, in bytes: at run time; before anything is opened; of each
- * stack; of the thread that saves, and of each tensor in its texts.  With several ranks: of signals, and those of each
- * rank of a channel; of each shard and route, and of each peer of a route. */
+/* Bytes that a process needs beside slab, window and scratch: RT_BASE at run time, RT_AT_START before it opens
+ * anything, RT_STACK per stack, RT_SAVER for the thread that saves, and RT_SAVED for each tensor in its texts. */
 enum { RT_BASE = 112 << 10, RT_AT_START = 64 << 10, RT_STACK = 32 << 10, RT_SAVER = 56 << 10, RT_SAVED = 256 };
-/* Of names and places in files that are read (and RT_SAVED of each tensor), and of each file that is written. */
+/* For names and offsets in files that are read (plus RT_SAVED for each tensor); for each file that is written. */
 enum { RT_READER = 16 << 10, RT_WRITER = 8 << 10 };
+/* With several ranks: RT_SIGNALS, plus RT_SIGNAL for each rank of a channel; for each shard; for each route, plus
+ * RT_PEERS for each of its peers. */
 enum { RT_SIGNALS = 24 << 10, RT_SIGNAL = 64, RT_SHARD = 272, RT_ROUTE = 128, RT_PEERS = 64 };
 /* scratch for tests and benchmarks of kernels: kernels/cpu/work.h */
 enum { RT_WORK_SHARED = 4 << 20, RT_WORK_EACH = 4 << 20 };
 
-/* ---- what actions and kernels call ---- */
+/* ---- functions that actions and kernels call ---- */
 
 /* base.c.  rt_error prints "rank 3 step 812 action a41 (MatMul h): ...", before the first step "rank 3: ...", and
  * returns code. */
@@ -108,8 +110,8 @@ int rt_save_loss(Ctx *, const float *value);
 int rt_save_step(Ctx *, const float *loss, const double *rate, const float *norm, const float *const *metrics);
 int rt_save_eval(Ctx *, const float *sum, const float *count, const float *const *metrics);
 
-/* lane.c: several transfers between the same ranks: at once; or started, and finished later, named by the first
- * result. */
+/* lane.c: a bucket of transfers between the same ranks: completed at once; or started, and finished later.  A started
+ * bucket is named by its first result. */
 int rt_moves(Ctx *, int n, const int *move, void *const *y, const void *const *x);
 int rt_moves_start(Ctx *, int n, const int *move, void *const *y, const void *const *x);
 int rt_moves_finish(Ctx *, const void *y);

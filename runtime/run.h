@@ -1,4 +1,5 @@
-/* What the files of the runtime share about one rank; generated files do not see it.  A section per file. */
+/* Declarations that the files of the runtime share, for one rank; generated files do not see them.  A section per
+ * file. */
 #ifndef RUN_H
 #define RUN_H
 
@@ -49,15 +50,15 @@ void rt_pool_close(Ctx *);
 void rt_touch_stack(void);                      /* RT_STACK bytes of it: each thread, at its start */
 int  rt_threads(const Ctx *);                   /* processors of this process, divided by the ranks that share them */
 
-/* shards.c: what a rank holds of a tensor.  A row callback gets every run of elements that are consecutive here and in
- * the logical tensor. */
+/* shards.c: the shard that a rank holds of a tensor.  A row callback gets every run of elements that are consecutive
+ * both in the shard and in the logical tensor. */
 typedef void RtRow(void *arg, int64_t here, int64_t there, int64_t n);
 int  rt_shards_open(Ctx *);                                     /* shards of all forms; routes of its transfers */
 void rt_shards_close(Ctx *);
 void *rt_address(const Ctx *, const RtTensor *);
 int64_t rt_elements(const Ctx *, const RtTensor *);             /* of this rank's shard */
 size_t rt_bytes(const Ctx *, const RtTensor *);
-RtValue rt_about(const Ctx *, int value);                       /* what the tables say about a value */
+RtValue rt_about(const Ctx *, int value);                       /* the row of a value, kept or of a step */
 void rt_rows(const Ctx *, const RtTensor *, RtRow *row, void *arg);
 void rt_rows_threaded(Ctx *, const RtTensor *, RtRow *row, void *arg); /* on all threads of this rank */
 void rt_shard_rows(const FormShard *, const int64_t *dim, RtRow *row, void *arg); /* dim: of the logical tensor */
@@ -71,7 +72,7 @@ bool rt_first_on(const RtProgram *, int rank, const RtTensor *); /* the same of 
 typedef struct RtFrom {
 	const char *path;       /* of --weights; NULL: weights.safetensors beside the program, if that is needed */
 	const char *map;        /* rules for names: FROM=TO,...; NULL: none */
-	bool partial;           /* what is missing is initialized as the model says */
+	bool partial;           /* missing tensors are initialized as the model says */
 } RtFrom;
 int rt_take(Ctx *, const RtTensor *, RtType is, const void *logical);   /* from a file; floating types are converted */
 int rt_start(Ctx *, const RtKept *, const void *logical);               /* logical: of RT_DATA_FILE */
@@ -149,7 +150,7 @@ size_t rt_plot_bytes(const RtReport *);
 size_t rt_memory_planned(const Ctx *, const RtReport *);
 size_t rt_memory_taken(void);                           /* so far, by libraries that were started */
 size_t rt_memory_measured(const Ctx *, size_t *peers);  /* peers: their bytes that are mapped here, not counted */
-void   rt_memory_closing(Ctx *);                        /* before files are closed that were read, and after it */
+void   rt_memory_closing(Ctx *);                        /* called before, and the next after, closing files */
 void   rt_memory_closed(Ctx *);
 
 /* evaluate.c */
@@ -165,8 +166,9 @@ int rt_infer_files(Ctx *, const char *folder);
 int rt_dump_begin(Ctx *, const char *dir);
 
 /* signals.c: SIGINT, SIGTERM and SIGUSR1 ask for the end of the run; a rank ends if a mapped file is truncated. */
-typedef enum { RT_TRAINS, RT_SAVES, RT_NO_STEPS } RtStops;              /* a signal: ends training; saves; ends all */
-void rt_signals_data(const Ctx *);                                      /* whose files may be truncated; NULL: none */
+typedef enum { RT_TRAINS, RT_SAVES, RT_NO_STEPS } RtStops;              /* a signal ends training; also saves; ends the
+                                                                         * run at once */
+void rt_signals_data(const Ctx *);                                      /* the rank that maps files; NULL: none */
 void rt_on(int sig, void (*what)(int));
 void rt_on_stop(void (*ask)(int));
 void rt_signals(void (*ask)(int));

@@ -5,7 +5,7 @@
 #include "run.h"
 
 /* file.c: files that are mapped and only read. */
-/* path: the caller's; time: of the last change, in ns */
+/* path belongs to the caller; time: of the last change, in ns */
 typedef struct RtFile { const unsigned char *data; size_t bytes; const char *path; int64_t time; } RtFile;
 struct stat;
 int64_t rt_file_time(const struct stat *);
@@ -54,7 +54,7 @@ typedef struct RtWeights {
 	bool ours;
 } RtWeights;
 void rt_unescape(char *to, size_t room, const char *name);      /* the name in the model */
-const char *rt_map_wrong(const char *rules);                    /* what is wrong with them; NULL: nothing */
+const char *rt_map_wrong(const char *rules);                    /* the error in the rules; NULL: none */
 int  rt_weights_open(Ctx *, const RtFrom *, RtWeights *);       /* RT_DATA after rt_error; rank 0 reports matches */
 bool rt_weights_row(const RtWeights *, int row, RtType *, const void **from);
 void rt_weights_close(RtWeights *);

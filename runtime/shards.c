@@ -1,5 +1,5 @@
-/* What a rank holds of a tensor.  The program has a table of forms (form.h); the shards of this rank are computed once,
- * at the start, and everything that fills, reads or saves a tensor walks the rows of its shard. */
+/* The shard that a rank holds of a tensor.  The program has a table of forms (form.h).  The shards of this rank are
+ * computed once, at the start; functions that fill, read or save a tensor iterate over the rows of its shard. */
 #include "comm.h"
 
 #include <stdlib.h>

@@ -22,7 +22,7 @@ static int grab(Ctx *c, void **p, size_t bytes, const char *what)
 
 int rt_device_open(Ctx *c, unsigned char *window)
 {
-	(void)window;           /* shared host memory: on a GPU the window is device memory, which NCCL reads */
+	(void)window;           /* it is shared host memory; on a GPU the window is device memory, which NCCL reads */
 	RtCuda *d = calloc(1, sizeof *d);
 	if (!d)
 		return rt_error(c, RT_MEMORY, "no memory");

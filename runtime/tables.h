@@ -60,7 +60,7 @@
 		.name = name_, .type = RT_##type_, .form = form_, .window = window_, \
 		.offset = INSIDE(at, size, (window_) ? WINDOW_BYTES : SLAB_BYTES), .bytes = size \
 	}
-/* R: in several copies, for pieces of a run. */
+/* R: with several copies, for micro-batches in flight. */
 #define R(name_, type_, window_, at, size, form_, copies_) \
 	{ \
 		.name = name_, .type = RT_##type_, .form = form_, .window = window_, \
@@ -68,7 +68,7 @@
 			(window_) ? WINDOW_BYTES : SLAB_BYTES), \
 		.bytes = size, .copies = copies_ \
 	}
-/* What an axis of a mesh does with a tensor; CUT_REACH: overlapping ranges of an axis of len elements (FormReach). */
+/* The cut of a tensor along an axis of a mesh; CUT_REACH: overlapping shards of an axis of len elements (FormReach). */
 #define CUT_B \
 	{ \
 		.kind = FORM_B \
@@ -97,7 +97,7 @@
 		.window = window_, .offset = at \
 	}
 
-/* The same in several copies, places of these bytes. */
+/* The same with several copies, place_ bytes apart. */
 #define TENSOR_COPIES(copies_, place_, name_, type_, form_, window_, at, naxis_, ...) \
 	{ \
 		.name = name_, .type = RT_##type_, .naxis = naxis_, .dim = { __VA_ARGS__ }, .form = form_, \

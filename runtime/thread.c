@@ -89,7 +89,7 @@ static void wait_workers(RtPool *p)
 		rt_futex(&p->busy, FUTEX_WAIT, left);
 }
 
-/* So that no step waits for page faults, and the plan can count the pages. */
+/* Touches the stack, so that no step waits for page faults and the plan can count the pages. */
 void rt_touch_stack(void)
 {
 	volatile char page[RT_STACK - 4096];

@@ -1,11 +1,11 @@
-/* The verdict of a training step, without which nothing is updated: the data of all ranks are good, the loss is a
- * number, and whether the run ends after this step because a signal asked for it.
+/* The verdict of a training step: whether the data of all ranks are good, whether the loss is finite, and whether the
+ * run ends after this step because of a signal.  No rank updates anything before it knows the verdict.
  *
  *   rank 0   load  F  ......  B   says good, stop       hears | update
  *   rank 1   load  says good  F  B  ....................hears | update
  *
- * A rank votes once per step, as soon as it is known, and continues; it waits for the votes of the others where
- * it reports the loss, or before its first update.  After bad data it computes with zeros, so that other ranks get what
+ * A rank votes once per step, as soon as it can, and continues; it waits for the votes of the others where it reports
+ * the loss, or before its first update.  After bad data it computes with zeros, so that other ranks get the values that
  * they wait for.  There is no other barrier in or between steps. */
 #include "comm.h"
 

@@ -13,8 +13,8 @@ static inline void rt_futex(_Atomic uint32_t *at, int what, uint32_t value)
 	syscall(SYS_futex, at, what | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
 }
 
-/* A bell wakes up the thread of a rank that sleeps until something changes; the ranks of a machine share it.  asleep:
- * what it sleeps for. */
+/* A bell wakes up the thread of a rank that sleeps until something changes; all ranks of a machine may ring it.
+ * asleep: the events that the thread sleeps for. */
 typedef struct RtBell { _Atomic uint32_t rings, asleep; } RtBell;
 
 static inline void rt_ring(RtBell *b, uint32_t what)

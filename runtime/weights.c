@@ -43,7 +43,7 @@ void rt_unescape(char *to, size_t room, const char *name)
 	to[n] = 0;
 }
 
-/* What the stars of a pattern match in name, each as short as possible but the last. */
+/* The text that each star of a pattern matches in a name; all but the last match as little as possible. */
 enum { STARS = 8 };
 typedef struct Star { const char *at; size_t n; } Star;
 
@@ -426,7 +426,7 @@ static int report(Ctx *c, RtWeights *w, const RtFrom *from, const List *missing,
 		rt_error(c, RT_DATA, "%s has %s%s%s%s%s", from->path,
 			none ? "nothing that this program needs: " : "no ",
 			missing->few, more(missing, FEW), advice(w, first, rule, sizeof rule),
-			none ? "" : "; --weights-partial starts what is missing as the model says");
+			none ? "" : "; --weights-partial initializes missing tensors as the model says");
 	return none || lacks ? RT_DATA : 0;
 }
 

@@ -91,7 +91,7 @@ further() { # until there is another checkpoint than now
 	now=$(newest d)
 	while [ "$(newest d)" = "$now" ] && kill -0 $job 2>/dev/null; do sleep 0.1; done
 }
-ended() { # times: the loop says that it goes on
+ended() { # times: the loop reports that it restarts
 	until [ "$(grep -c '^exit status' loop)" = "$1" ]; do sleep 0.1; kill -0 $job 2>/dev/null || break; done
 }
 BEFORE="'$ROOT/examples/restart' '$PWD/d'" run 4 two/trainer --steps=100000000 --every-checkpoint=5 --every=1000000 >loop 2>&1 &
@@ -112,7 +112,7 @@ kill -USR1 "$(pgrep -P $job)"
 wait $job
 status=$?
 last=$(newest d)
-[ $status = 75 ] && [ "$(grep '^exit status' loop | tr '\n' ' ')" = 'exit status 137: goes on exit status 22: goes on exit status 22: goes on ' ] && grep -q "^saved $PWD/d/$last" loop && echo "ok restart-loop" ||
+[ $status = 75 ] && [ "$(grep '^exit status' loop | tr '\n' ' ')" = 'exit status 137: restarting exit status 22: restarting exit status 22: restarting ' ] && grep -q "^saved $PWD/d/$last" loop && echo "ok restart-loop" ||
 	echo "not ok restart-loop: exit status $status, $last: $(grep '^exit\|lost' loop | tr '\n' ' ')"
 [ "$(trainers 1)$(trainers 2)" = 00 ] && echo "ok none-stays" || echo "not ok none-stays: $(trainers 1) and $(trainers 2)"
 ./one --steps=$((10#${last#step-})) --checkpoint=e >log 2>&1
