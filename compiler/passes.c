@@ -44,7 +44,7 @@ static int placed_train(Graph *g)
 	return (fresh && (stages_spread(g) || places_spread(g))) || train_run(g) ? -1 : 0;
 }
 
-/* Besides what @recompute marks, what trials have found to be needed to fit into the memory of a rank. */
+/* Recomputes the nodes that @recompute marks, and those that trials chose so that a rank fits into its memory. */
 static int chosen_recompute(Graph *g)
 {
 	Checkpoints c = { 0 };
@@ -64,7 +64,7 @@ static const Pass passes[] = {
 	{ .name = "mode", .run = mode_run, .needs = SHAPES | BOUND, .once = true,
 		.does = "batch norm and dropout that an exporter left switched off" },
 	{ .name = "fold", .run = fold_run, .needs = SHAPES | BOUND, .gives = FOLDED,
-		.does = "constants, copies and equal nodes gone" },
+		.does = "constants folded, copies and equal nodes removed" },
 	{ .name = "lift", .run = lift_run, .needs = SHAPES | FOLDED, .gives = LIFTED, .once = true,
 		.does = "decomposed norms, GELU, attention, rotary embedding, SwiGLU recognised" },
 	{ .name = "transpose", .run = transpose_run, .needs = SHAPES | BOUND,
@@ -78,7 +78,7 @@ static const Pass passes[] = {
 	{ .name = "fold", .run = fold_run, .needs = SHAPES | BOUND, .gives = FOLDED,
 		.does = "again: new nodes" },
 	{ .name = "micro", .run = microbatch_run, .needs = SHAPES | TRAIN, .once = true,
-		.does = "a step in micro-batches: sums over them, what runs in each and what after" },
+		.does = "a step in micro-batches: sums over them, nodes that run once before or after them" },
 	{ .name = "recompute", .run = chosen_recompute, .needs = SHAPES | TRAIN, .once = true,
 		.does = "copies of nodes whose values are not kept for the backward pass" },
 	{ .name = "lower", .run = lower_run, .needs = SHAPES | BOUND,
@@ -88,11 +88,11 @@ static const Pass passes[] = {
 	{ .name = "factors", .run = factors_run, .needs = SHAPES | BOUND,
 		.does = "again: new nodes" },
 	{ .name = "plan", .run = plan_run, .needs = SHAPES | TRAIN, .gives = PLACED,
-		.does = "mesh, place and SBP of every value" },
+		.does = "mesh, placement and SBP of every value" },
 	{ .name = "boxing", .run = boxing_run, .needs = PLACED, .gives = BOXED,
 		.does = "a transfer wherever producer and consumer disagree" },
 	{ .name = "project", .run = project_run, .needs = BOXED, .gives = ROLES,
-		.does = "what each rank holds; ranks that are alike share a role" },
+		.does = "the shards of each rank; ranks that run the same code share a role" },
 	{ .name = "fuse", .run = fuse_run, .needs = ROLES,
 		.does = "pointwise chains and epilogues joined" },
 	{ .name = "schedule", .run = schedule_run, .needs = ROLES, .gives = ORDERED,

@@ -1,7 +1,7 @@
-/* report.html: the plan for people, in one file that needs no network: what is built, the memory over a step as a
- * picture and where each value lies in it, the largest values, the work of each action, transfers, and all actions with
- * the lines of the model that they come from.  Names are escaped as in all files of a tree, which leaves nothing that
- * HTML would read. */
+/* report.html: the plan for people, in one file that needs no network: a summary, the memory over a step as a picture
+ * and where each value lies in it, the largest values, the work of each action, transfers, and all actions with the
+ * lines of the model that they come from.  Names are escaped as in all files of a tree, which leaves nothing that HTML
+ * would read. */
 #include "emit/emit.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* Calls that put elements elsewhere or make them from nothing: copies by strides, pieces of a tensor, padding, fills,
+/* Calls that move elements or create them: copies by strides, pieces of a tensor, padding, fills,
  * random numbers. */
 #include "calls.h"
 #include "ops/ops.h"
@@ -211,7 +211,7 @@ static void call_pad_grad(const Print *p)
 	args_type(p, p->n->in[0]);
 }
 
-/* ---- what keeps or drops elements by their index ---- */
+/* ---- elements kept or dropped by their index ---- */
 
 static void call_trilu(const Print *p)
 {
@@ -233,7 +233,7 @@ static void call_reverse(const Print *p)
 	args_end(p);
 }
 
-/* ---- made from nothing ---- */
+/* ---- created ---- */
 
 static void call_zeros(const Print *p)
 {

@@ -246,7 +246,7 @@ static void print_element(const Gen *g, Text *t, const char *tabs, const char *c
 	for (int m = 0; m < act->nnode; m++) {
 		Node *n = act->node[m];
 		const char *arg[OPERANDS] = { 0 };
-		if (n == act->host) {           /* what the product wrote */
+		if (n == act->host) {           /* the result of the product */
 			const char *round = rounding(n->out[0]->type->elem);
 			text_add(t, "%sconst float v%d = %sy%d[%s]%s;", tabs, m, round, host_room(g), at,
 				*round ? ")" : "");

@@ -1,5 +1,6 @@
-/* The memory that the program will need, reported before anything is built: the bytes of a rank by class when most is
- * in use. The sizes of the runtime itself are constants of its header, so that compiler and runtime report the same. */
+/* The memory that the program will need, reported before anything is built: the bytes of a rank by class when most
+ * memory is in use.  The sizes of the runtime itself are constants of its header, so that compiler and runtime report
+ * the same. */
 #include "emit/emit.h"
 
 #include "../runtime/rt.h"
@@ -98,5 +99,5 @@ void report_print(const Emit *e)
 	params_report(e->program[0].model);
 	const char *unsaid = p->training ? train_defaults(e->g->model, &p->train) : NULL;
 	if (unsaid)
-		printf("by default, for nobody says otherwise: %s\n", unsaid);
+		printf("defaults: %s\n", unsaid);
 }

@@ -1,9 +1,8 @@
-/* What a tree says of itself: which sbpcc wrote it, from which model, by which command; a copy of the model; the
- * licence.
+/* The origin of a tree: the version of sbpcc, the model, the command; a copy of the model; the licence.
  *
- * Only what decides the tree is recorded: not where or when it was written, nor what was printed meanwhile.  plan.ir
- * has the same as @made, so that the tree which is written from a plan is that of the model: the copies then come from
- * beside the plan, or from where the model was, if their checksums are still the same. */
+ * Only inputs that decide the tree are recorded: not where or when it was written, nor options that only print.
+ * plan.ir has the same as @made, so that the tree which is written from a plan is that of the model: the copies then
+ * come from beside the plan, or from where the model was, if their checksums are still the same. */
 #include "emit/emit.h"
 #include "version.h"
 

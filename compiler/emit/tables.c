@@ -569,7 +569,7 @@ static const char *print_packed(const Emit *e, Text *rows)
 		p->npacked);
 }
 
-/* What is reported beside the loss. */
+/* Metrics, which are reported beside the loss. */
 void tables_metric_rows(Emit *e, Text *rows, Text *program)
 {
 	static const char *const how[] = { [METRIC_MEAN] = "MEAN", [METRIC_EXP] = "EXP", [METRIC_ROOT] = "ROOT" };
@@ -578,7 +578,7 @@ void tables_metric_rows(Emit *e, Text *rows, Text *program)
 	if (!n || !e->plan->training)
 		return;
 	text_add(rows,
-		"/* What is reported beside the loss: name, what is made of sum / count, whether these are its own or "
+		"/* Metrics: name, function of sum / count, whether sum and count are its own or "
 		"those of the loss. */\nstatic const RtMetric metrics[] = {\n");
 	for (int i = 0; i < n; i++)
 		text_add(rows, "\t{ %s, RT_%s, %s },\n", values_string(e->tree.arena, list[i].name), how[list[i].how],

@@ -247,7 +247,7 @@ static const char *row_text(Emit *e, int i)
 	return arena_printf(a, "%c(%s, %s, %" PRId64 ", %s),", s->window ? 'W' : 'S', name, type, s->offset, bytes);
 }
 
-/* ---- what a dump says of values ---- */
+/* ---- values in dumps of the trainer ---- */
 
 typedef struct Shapes { int *form, n; } Shapes;
 

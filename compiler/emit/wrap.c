@@ -49,7 +49,7 @@ static int nesting(char c)
 	return c == '\0' ? 0 : strchr("([{", c) ? 1 : strchr(")]}", c) ? -1 : 0;
 }
 
-/* What a line is broken after, the loosest first: commas, then binary operators, which stand between blanks. */
+/* Separators after which a line is broken, the loosest first: commas, then binary operators between blanks. */
 static const char *const separators[][2] = { { ",", "," }, { " &&", " ||" }, { " +", " -" }, { " *", " /" } };
 enum { LEVELS = sizeof separators / sizeof separators[0] };
 

@@ -243,7 +243,7 @@ Value *lift_once(Lift *l, Value *from, int kind, Value *(*make)(Graph *, Value *
 		die("lift: %s is made in the middle of something else", from->name);
 	uint64_t maker = identity_enter_value(from, "lift", kind);
 	if (!(r = make(g, from, arg)))
-		die("lift: what is made from %s", from->name);
+		die("lift: the node made from %s", from->name);
 	identity_leave(g, maker);
 	if (r != from && lift_constant(r)) {
 		const Value *made = r;
@@ -494,7 +494,7 @@ static void remove_node(Lift *l, int i)
 		if (n->out[k] && n->out[k]->def == n) {
 			if (n->out[k]->annot)
 				warn_at(n->out[k]->annot->loc,
-					"with --deterministic=any-ranks %s is a part of a larger operator: @%s has no "
+					"with --deterministic=any-ranks %s belongs to a larger operator: @%s has no "
 					"effect on it", n->out[k]->name, n->out[k]->annot->name);
 			n->out[k]->def = NULL;
 		}

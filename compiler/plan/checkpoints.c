@@ -1,4 +1,4 @@
-/* What the backward pass computes again, so that a rank fits into its memory.
+/* Which nodes the backward pass computes again, so that a rank fits into its memory.
  *
  * The forward pass of each stage is a chain.  It is cut where the fewest bytes go from one part to the next, and each
  * piece is a block: its time, the bytes that the backward pass reads of it, times the micro-batches in flight, and the
@@ -119,7 +119,7 @@ static void cut(Checks *c, int stage, double micros)
 	}
 }
 
-/* The bytes of each block: what later blocks read, and what only its backward pass does. */
+/* The bytes of each block: values that later blocks read, and values that only its backward pass reads. */
 static void weigh(Checks *c, const InFlight *flight)
 {
 	Graph *g = c->g;

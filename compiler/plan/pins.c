@@ -125,7 +125,7 @@ static Sbp *pin_value(const Graph *g, const Value *v, const Mesh *m, int *bad)
 			leave_open(g, a, k);
 			s[k] = (Sbp){ .kind = SBP_ANY };
 		} else if (s[k].kind == SBP_P) {
-			err_at(a->loc, "%s is %s: it is split or whole, not P", v->name,
+			err_at(a->loc, "%s is %s: it is S or B, not P", v->name,
 				v->output ? "a result of the model" : "kept from step to step or read from data");
 			*bad = -1;
 			return NULL;
@@ -263,7 +263,7 @@ static int refuse(const Storage *s, const Pins *p, int ndim)
 	const char *sbp = sbp_text(p->value[v->id], ndim);
 	if (s->n == 1)
 		fail_at(EXIT_NOPLAN, loc,
-			"%s lives in the memory of %s, which is kept from step to step: it is split or whole, not %s",
+			"%s lives in the memory of %s, which is kept from step to step: it is S or B, not %s",
 			v->name, s->first->name, sbp);
 	else if (w == s->first)
 		fail_at(EXIT_NOPLAN, loc, "%s lives in the memory of %s, so both are held alike: %s here, but %s there",

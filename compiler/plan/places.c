@@ -9,9 +9,8 @@
  *     inherit.
  *   - When the plan is made (places_find) a node that the training pass added is placed with the storage that it
  *     updates, else with its large operands; the state of an optimizer is placed with its parameter.  A sum over
- *     micro-batches is placed with what is added to it.  Scalars that
- *     belong to no mesh, such as the learning rate and the norm of all gradients, and values that a program reports are
- *     on the mesh of all ranks.
+ *     micro-batches is placed with the values that are added to it.  Scalars that belong to no mesh, such as the
+ *     learning rate and the norm of all gradients, and values that a program reports are on the mesh of all ranks.
  *
  * A value is held where it is computed.  Between meshes it is moved by boxing. */
 #include "plan/plan.h"

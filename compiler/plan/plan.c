@@ -64,7 +64,7 @@ static int check_shape(const Value *v)
 	return -1;
 }
 
-/* Inputs first: what is unknown there makes the rest unknown. */
+/* Inputs first: an unknown shape there makes others unknown. */
 static int check_static(Graph *g)
 {
 	int bad = 0;

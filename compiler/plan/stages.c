@@ -318,7 +318,8 @@ static int check_stages(const Spread *w)
 			if (!d || w->of[d->mark] <= w->of[i])
 				continue;
 			err_at(node->loc,
-				"%s of stage %d reads %s of stage %d: a stage reads only itself and earlier ones",
+				"%s of stage %d reads %s of stage %d: a stage reads only its own "
+				"values and those of earlier stages",
 				node->op, w->of[i], v->name, w->of[d->mark]);
 			note_at(d->loc, "%s is computed here", v->name);
 			break;
@@ -452,7 +453,7 @@ static int cut_nodes(Spread *w)
 	}
 	if (!found) {
 		err_at(annot_find(w->g->model->annot, "pipeline")->loc,
-			"the model cannot be cut into %d stages: it has %d nodes; use fewer, or say @stage", stages,
+			"the model cannot be cut into %d stages: it has %d nodes; use fewer, or write @stage", stages,
 			w->g->nnode);
 		return -1;
 	}

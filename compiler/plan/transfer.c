@@ -24,7 +24,7 @@
 void transfer_no_room(void)
 {
 	fail_at(EXIT_LIMIT, (Loc){ 0 },
-		"out of memory: a part of a value is in too many pieces; its axes are too long");
+		"out of memory: a shard is in too many pieces; its axes are too long");
 	diag_finish();
 	fflush(NULL);
 	_exit((int)diag_exit());                /* at once: callers cannot recover */
@@ -121,7 +121,7 @@ static const char *between_meshes(const Form *from, const Form *to)
 	return "send";
 }
 
-/* ---- what is moved ---- */
+/* ---- volumes ---- */
 
 typedef struct Sent { const Form *from, *to; int64_t *in, *out; } Sent;
 
@@ -379,7 +379,7 @@ bool transfer_nccl(const Form *from, const Form *to, int64_t elem_bytes)
 	return only(from, FORM_P) ? elem_bytes == 4 : in_runs(from);
 }
 
-/* ---- how long it takes ---- */
+/* ---- seconds ---- */
 
 /* Seconds, more than any plan without it takes.  So it is chosen only where pins leave no alternative, and then refused
  * (prove.c). */

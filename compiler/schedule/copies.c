@@ -64,8 +64,7 @@ static bool on(const Slot *s, const Role *r)
 }
 
 /* The copies that a value needs on a rank: the span of the micro-batches for which some of the blocks that touch it
- * have
- * run, and others have not.  *others: blocks run meanwhile that are not between these in the list.  left: by
+ * have run and others have not.  *others: blocks run meanwhile that are not between these in the list.  left: by
  * micro-batch, zero before and after. */
 static int in_flight(const Role *r, const Touch *t, int *left, bool *others)
 {
@@ -135,8 +134,8 @@ static bool same_order(const Role *r, int x, int y)
 }
 
 /* The values of a queue are given back together.  If they are given back in another order than they arrive (a schedule
- * that goes backwards through its micro-batches), every micro-batch has a copy of its own.  Then room is never waited
- * for in a step, and a rank receives nothing for a step that it has not begun, so they may be given back by the first
+ * that goes backwards through its micro-batches), every micro-batch has a copy of its own.  Then no block waits for
+ * room in a step, and a rank receives nothing for a step that it has not begun, so they may be given back by the first
  * reader. */
 static void queue_copies(const Plan *p, const Role *r, Queue *q, int *left)
 {
@@ -155,7 +154,7 @@ static void queue_copies(const Plan *p, const Role *r, Queue *q, int *left)
 		need(q->make[k], copies, LIFE_ALWAYS);
 }
 
-/* Copies as @copies, so that a dump contains them; what a dump says wins. */
+/* Writes copies as @copies, so that a dump contains them; @copies of a dump takes precedence. */
 static void note_copies(Graph *g)
 {
 	const Plan *p = g->model->plan;

@@ -22,7 +22,7 @@ typedef struct Edges { int *at, *to; } Edges;          /* of node i: to[at[i]] .
 typedef struct Fuse {
 	Graph *g;
 	Plan *p;
-	Edges succ, pred;               /* what must come after and before a node */
+	Edges succ, pred;               /* nodes that must come after and before a node */
 	Edges use;                      /* by value: the nodes that name it */
 	bool *taken;                    /* by value: another value is stored in its memory (@into) */
 	int *group;                     /* by node: the number of its group */

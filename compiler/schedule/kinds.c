@@ -2,14 +2,14 @@
  *
  *   begin   once, before the micro-batches            update   once, after them
  *   body    without stages, all between the two; in a pipeline:
- *   load    inputs, and what all ranks compute from them
- *   F       of a stage: what depends on no gradient
- *   B       what leads to a gradient that leaves the stage; of a stage that none leaves, to gradients of activations
+ *   load    inputs, and values that all ranks compute from them
+ *   F       of a stage: nodes that depend on no gradient
+ *   B       nodes that lead to a gradient that leaves the stage; if none leaves it, to gradients of activations
  *   W       the rest, gradients of weights; schedules that do not take B and W apart have one block BW
  *   reduce  of a stage, once: its gradients are reduced over its ranks (reduce.c)
  *
- * Kinds are found by the flow of data, after boxing: a node is late if it belongs to the backward pass, or reads what a
- * late node makes.  A loss that one kernel computes together with its gradient is late, too. */
+ * Kinds are found by the flow of data, after boxing: a node is late if it belongs to the backward pass, or reads a
+ * result of a late node.  A loss that one kernel computes together with its gradient is late, too. */
 #include "schedule/schedule.h"
 
 #include <string.h>

@@ -3,8 +3,7 @@
  *
  *   compute     the tasks of a role, in order
  *   registers   values of a block that later blocks of the role read: one for each pair of blocks, with the fewest
- * copies
- *               that any of its values has; and the ends of queues
+ *               copies that any of its values has; and the ends of queues
  *   channels    one for each queue and pair of roles that it joins; each end is a lane of its own
  *   meetings    transfers inside blocks
  *

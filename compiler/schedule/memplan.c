@@ -71,7 +71,7 @@ static void lives(const Plan *p)
 			widen(root(p->slot[i]), p->slot[i]->first, p->slot[i]->last);
 			touch(root(p->slot[i]), p->slot[i]->made, p->slot[i]->read);
 		}
-	for (int i = 0; i < p->nslot; i++) {    /* what is made before the micro-batches is read by each */
+	for (int i = 0; i < p->nslot; i++) {    /* a value made before the micro-batches is read by each */
 		Slot *s = p->slot[i];
 		if (s && s->first < r->body && s->last >= r->body && s->last < r->after)
 			s->last = r->after;     /* so that no result of their last action takes its memory */
@@ -354,8 +354,8 @@ static int64_t above(const Plan *first, const Slot *s)
 	return at;
 }
 
-/* Gives offsets to what a program keeps from step to step, below everything else; values of the main program keep
- * theirs. */
+/* Gives offsets to the values that a program keeps from step to step, below everything else; values of the main
+ * program keep theirs. */
 static Base place_kept(Graph *g, Slot **list, int n, Base base)
 {
 	Plan *first = g->model->main ? g->model->main->plan : g->model->plan;

@@ -1,5 +1,5 @@
 /* The order in which the ranks of a pipeline run their blocks: by a named schedule, by a file of PyTorch's, by the
- * solver, from the seconds of the blocks, or as @lane of a dump says. */
+ * solver, from the seconds of the blocks, or by @lane of a dump. */
 #include "schedule/schedule.h"
 
 #include <errno.h>
@@ -116,7 +116,7 @@ static bool read_task(const char **at, PipeTask *t)
 	return true;
 }
 
-/* The order that @lane says; 1: there is none, -1 after explaining. */
+/* The order that @lane gives; 1: there is none, -1 after explaining. */
 static int read_lanes(Graph *g, PipeOrder *o)
 {
 	const Pipeline *pipe = &g->model->plan->stages->pipe;

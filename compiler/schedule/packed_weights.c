@@ -7,7 +7,7 @@
  * to 7 % faster.  Below 16 rows a product is bound by reading the weight, packed or not.
  *
  * A step in micro-batches and a program that only infers get memory for it at the end of their slab.  Eval and infer
- * beside a step use what the slab of the step has and they do not need.  The runtime packs when it first reaches the
+ * beside a step use the bytes of its slab that they do not need otherwise.  The runtime packs when it first reaches the
  * product, and again after a kept value was changed (rt_packed). */
 #include "schedule/schedule.h"
 

@@ -213,7 +213,7 @@ static bool can_run(Node *n, Target t)
 {
 	if (!miscounts(n))
 		return kernel_can(n, t);
-	err_at(n->loc, "no kernel for %s of a part of the axis that it counts along yet in this back end", n->op);
+	err_at(n->loc, "this back end has no kernel for %s of a shard of the axis that it counts along", n->op);
 	return false;
 }
 

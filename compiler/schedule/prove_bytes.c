@@ -3,14 +3,13 @@
  *
  * A rank runs its tasks one after the other, so time is the order of its tasks, and inside a block that of its actions.
  * For each value a range of the list of actions is found in which it is in use:
- *   - what one block makes and reads: from its first action to its last;
- *   - what several blocks touch: if the tasks between its first and its last block are, for every micro-batch, of
- * blocks
- *     that stand between the two in the list, and no two micro-batches meet, again from its first action to its last;
- *     else the whole body, with all its copies;
+ *   - a value that one block makes and reads: from its first action to its last;
+ *   - a value that several blocks touch: if the tasks between its first and its last block are, for every micro-batch,
+ *     of blocks that stand between the two in the list, and no two micro-batches meet, again from its first action to
+ *     its last; else the whole body, with all its copies;
  *   - what is made before the micro-batches and read by them, or made by them and read after them, or reduced and read
  *     after that: also the whole body;
- *   - the ends of queues, and what is kept from step to step: always.
+ *   - the ends of queues, and values kept from step to step: always.
  * Ranges that meet have no byte in common.  The tasks are played to see that a piece is given back before it is made
  * again. */
 #include "schedule/schedule.h"

@@ -351,8 +351,8 @@ static bool half(const Value *v)
 	return dtype_is_float(v->type->elem) && dtype_bits(v->type->elem) < 32;
 }
 
-/* What accumulation adds to the graph: nodes that each follow the node of their last operand, and nodes that begin the
- * update. */
+/* Nodes that accumulation adds to the graph: those that each follow the node of their last operand, and nodes that
+ * begin the update. */
 typedef struct Sums { Node **add, **back; int nadd, nback; } Sums;
 
 static Value *cast(Graph *g, Loc loc, Value *v, DType to, const char *name)
@@ -591,7 +591,7 @@ int microbatch_run(Graph *g)
 	for (int i = 1; i < g->nout; i++)
 		if (microbatch_axis_of(&m, g->out[i]).kind == ALONG_S) {
 			err_at(g->out[i]->loc,
-				"%s is that of one micro-batch: what is reported beside the loss must be a mean over "
+				"%s is that of one micro-batch: a metric must be a mean over "
 				"the batch", g->out[i]->name);
 			return -1;
 		}

@@ -22,7 +22,7 @@ static int refuse(const Micro *m, const Node *n)
 		if (n->in[i] && microbatch_axis_of(m, n->in[i]).kind == ALONG_S)
 			note_at(operand_loc(n, i), "%s is a part of the batch", n->in[i]->name);
 	if (strstr(n->op, "BatchNorm") || annot_find(n->annot, "batchnorm"))
-		note_at(n->loc, "statistics of a batch depend on its size: leave microbatch away, freeze them, or "
+		note_at(n->loc, "statistics of a batch depend on its size: remove microbatch, freeze them, or "
 			"take those of parts (@local_stats)");
 	return -1;
 }

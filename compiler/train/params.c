@@ -179,7 +179,7 @@ static void warn_folded(Graph *g, bool marked)
 	note_at((Loc){ 0 }, "export with torch.onnx.export(model, args, file, dynamo=True, optimize=False)");
 }
 
-/* ---- what the export recorded ---- */
+/* ---- recorded by the export ---- */
 
 static const char record_key[] = "torch.parameter.";
 

@@ -138,7 +138,7 @@ static void ratio_of(Graph *g, Value *v, const char *count, Value **out)
 	bool held_out = data && data->s && strcmp(data->s, "points");           /* there may be held-out data */
 	if (!ratio && held_out && divides(g, v))
 		warn_at(v->loc,
-			"%s is not one sum divided by one count: of what is held out, it is the mean over batches",
+			"%s is not one sum divided by one count: on held-out data it is the mean over batches",
 			v->name);
 	out[0] = ratio ? n->in[0] : v;
 	out[1] = ratio ? n->in[1] : graph_const(g, tensor_scalar(g->arena, v->type->elem, 1), count);

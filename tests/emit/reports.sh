@@ -47,7 +47,7 @@ says total-is-not-the-option 'but training takes 7 steps, as --steps says' total
 says warm-up-is-too-long 'warning: the warm-up takes 30 steps, but training takes 20' m.ir --train='schedule: constant(warmup: 30)'
 
 model 'data: points(noise: 1)' '' >few.ir
-says defaults 'by default, for nobody says otherwise: optimizer sgd(lr: 0.1) (@train optimizer), 100 steps (@train steps or epochs, --steps), seed 1 (@train seed, --seed), points of 10 classes (@train data)' few.ir
+says defaults 'defaults: optimizer sgd(lr: 0.1) (@train optimizer), 100 steps (@train steps or epochs, --steps), seed 1 (@train seed, --seed), points of 10 classes (@train data)' few.ir
 "$SBPCC" m.ir -o out >log 2>&1; grep -q 'by default' log && echo "not ok nothing-by-default: $(cat log)" || echo "ok nothing-by-default"
 
 # Without -o there is a message; pins need no mesh of their own.
