@@ -120,7 +120,7 @@ refused other-type 20 'parts/image-99.npy holds F32; parts/image-9.npy before it
 rm parts/image-99.npy && cp others/label.npy parts/label-c.npy
 refused other-count 20 '670 samples of label, 600 of image' npy-in-pieces/trainer
 rm parts/label-c.npy && cp npy/image.npy parts
-refused twofold 20 'both parts/image.npy and parts/image-10.npy are there' npy-in-pieces/trainer
+refused twofold 20 'both parts/image.npy and parts/image-10.npy exist' npy-in-pieces/trainer
 rm parts/image.npy parts/label-*.npy
 refused missing 20 'cannot read parts/label.npy' npy-in-pieces/trainer
 refused other-count-in-a-folder 20 'half-1/label.npy: 933 samples' sh -c 'cp npy/label.npy half-1 && npy-folders/trainer'
