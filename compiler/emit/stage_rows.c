@@ -3,9 +3,27 @@
 #include "emit/emit.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 /* The nodes of a stage, and the parameters that they are the first to read. */
-typedef struct StageRow { const char *first, *last; int64_t params; int copies; } StageRow;
+typedef struct StageRow { const char *first, *last; int64_t params; int layers, copies; } StageRow;
+
+/* The operator or call at the top level of the model that a node belongs to: "gpt.ir:37:12". */
+static Name layer_of(const Node *n)
+{
+	const char *at = n->from ? n->from : loc_text(n->loc), *in;
+	while ((in = strstr(at, " in ")))
+		at = in + 4;
+	return name_of(at);
+}
+
+/* Of the model's forward pass; a loss may run in the backward block of its stage, together with its gradient. */
+static bool forward(const Node *n)
+{
+	const Annot *a = n->annot;
+	return annot_find(a, "stage") && !annot_find(a, "part") && !annot_find(a, "again") && n->stage >= 0 &&
+		!kernel_transfer(n);
+}
 
 static StageRow *find_rows(const Emit *e, Arena *a)
 {
@@ -13,13 +31,18 @@ static StageRow *find_rows(const Emit *e, Arena *a)
 	const Plan *p = e->program[0].model->plan;
 	StageRow *row = arena_array(a, StageRow, p->stages->pipe.nstage + 1);
 	bool *counted = arena_array(a, bool, g->nvalue + 1);
+	Map seen;
+	map_init(&seen, a);
 	for (int i = 0; i < g->nnode; i++) {
 		const Node *n = g->node[i];
-		if (n->block != BLOCK_F || n->stage < 0 || kernel_transfer(n) || !n->out[0])
+		if (!forward(n) || !n->out[0])
 			continue;
 		StageRow *r = &row[n->stage];
 		r->first = r->first ? r->first : n->out[0]->name;
 		r->last = n->out[0]->name;
+		Name layer = name_fmt("%d %s", n->stage, layer_of(n));
+		r->layers += !map_get(&seen, layer);
+		map_put(&seen, layer, r);
 		for (int k = 0; k < n->nin; k++) {
 			const Value *v = n->in[k];
 			if (!v || v->graph != g || !v->param || counted[v->id])
@@ -46,6 +69,18 @@ static int role_of_stage(const Plan *p, int stage)
 	return 0;
 }
 
+/* The ranks of a stage, which are equally far apart: "0..3", "0,2..6". */
+static void ranks_text(const Role *r, char *to, size_t size)
+{
+	int n = r->nrank, last = r->rank[n - 1];
+	if (n == 1)
+		snprintf(to, size, "%d", last);
+	else if (r->rank[1] == r->rank[0] + 1)
+		snprintf(to, size, "%d..%d", r->rank[0], last);
+	else
+		snprintf(to, size, n > 2 ? "%d,%d..%d" : "%d,%d", r->rank[0], r->rank[1], last);
+}
+
 void stage_rows_print(const Emit *e)
 {
 	const Plan *p = e->program[0].model->plan;
@@ -59,19 +94,20 @@ void stage_rows_print(const Emit *e)
 	if (!play_net(&net, 4, true, &a, &play))
 		die("a proved pipeline stands still");
 	StageRow *row = find_rows(e, &a);
-	printf("pipeline %s: %d stages on %d ranks, %d micro-batches\n", p->stages->schedule
+	printf("pipeline %s: %d stages on %d ranks, %d micro-batch%s\n", p->stages->schedule
 		? p->stages->schedule->name :
-		p->stages->csv ? "from a file" : "by the solver", pipe->nstage, pipe->nrank, pipe->micros);
-	printf("stage %-12s %12s %10s %10s %10s %7s %12s %7s  %s\n", "ranks", "parameters", "F ms", "B ms", "W ms",
-		"copies", "bytes", "idle", "values");
+		p->stages->csv ? "from a file" : "by the solver", pipe->nstage, pipe->nrank, pipe->micros,
+		pipe->micros == 1 ? "" : "es");
+	printf("stage %-12s %6s %12s %10s %10s %10s %7s %12s %7s  %s\n", "ranks", "layers", "parameters", "F ms", "B ms",
+		"W ms", "copies", "bytes", "idle", "values");
 	for (int s = 0; s < pipe->nstage; s++) {
 		int k = role_of_stage(p, s);
 		const Role *r = &p->role[k];
 		Layout l = memplan_of_role(p, r);
 		char ranks[32];
-		snprintf(ranks, sizeof ranks, r->nrank > 1 ? "%d..%d" : "%d", r->rank[0], r->rank[r->nrank - 1]);
-		printf("%5d %-12s %12" PRId64 " %10.3f %10.3f %10.3f %7d %12" PRId64 " %6.1f%%  %s .. %s\n", s, ranks,
-			row[s].params,
+		ranks_text(r, ranks, sizeof ranks);
+		printf("%5d %-12s %6d %12" PRId64 " %10.3f %10.3f %10.3f %7d %12" PRId64 " %6.1f%%  %s .. %s\n", s, ranks,
+			row[s].layers, row[s].params,
 			1e3 * pipe->stage[s].f, 1e3 * pipe->stage[s].b, 1e3 * pipe->stage[s].w,
 			row[s].copies ? row[s].copies : 1, l.slab + l.window, 100 * (1 - play.busy[k] / play.period),
 			row[s].first ? emit_comment(e->tree.arena, row[s].first) : "",
