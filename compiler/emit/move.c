@@ -109,14 +109,14 @@ static void call_concat(const Print *p)
 {
 	Shape y = args_out(p, 0);
 	int axis = kernel_axis(p->n, y.ndim);
-	Side whole = { .text = args_result(p, 0) }, part = { 0 };
-	loops_strides(&y, whole.stride);
+	Side joined = { .text = args_result(p, 0) }, piece = { 0 };
+	loops_strides(&y, joined.stride);
 	for (int i = 0; i < p->n->nin; i++) {
 		Shape x = args_in(p, i);
-		loops_strides(&x, part.stride);
-		part.text = args_operand(p, i);
-		print_move(p, &x, &whole, &part);
-		whole.offset += x.d[axis] * whole.stride[axis];
+		loops_strides(&x, piece.stride);
+		piece.text = args_operand(p, i);
+		print_move(p, &x, &joined, &piece);
+		joined.offset += x.d[axis] * joined.stride[axis];
 	}
 }
 
@@ -124,14 +124,14 @@ static void call_split(const Print *p)
 {
 	Shape x = args_in(p, 0);
 	int axis = kernel_axis(p->n, x.ndim);
-	Side whole = { .text = args_operand(p, 0) }, part = { 0 };
-	loops_strides(&x, whole.stride);
+	Side joined = { .text = args_operand(p, 0) }, piece = { 0 };
+	loops_strides(&x, joined.stride);
 	for (int i = 0; i < p->n->nout; i++) {
 		Shape y = args_out(p, i);
-		loops_strides(&y, part.stride);
-		part.text = args_result(p, i);
-		print_move(p, &y, &part, &whole);
-		whole.offset += y.d[axis] * whole.stride[axis];
+		loops_strides(&y, piece.stride);
+		piece.text = args_result(p, i);
+		print_move(p, &y, &piece, &joined);
+		joined.offset += y.d[axis] * joined.stride[axis];
 	}
 }
 
@@ -298,7 +298,7 @@ static void call_random(const Print *p)
 	const Node *n = p->n;
 	const Slot *y = p->make[0];
 	Shape whole = { .ndim = y->ndim };
-	int64_t microbatches = attr_int(n, "times"), axis = attr_int(n, "axis"), st[8];
+	int64_t microbatches = attr_int(n, "microbatches"), axis = attr_int(n, "axis"), st[8];
 	Loops l = { 0 };
 	for (int a = 0; a < y->ndim; a++)
 		whole.d[a] = y->dim[a] * (a == axis ? microbatches : 1);

@@ -21,7 +21,7 @@ static Name layer_of(const Node *n)
 static bool forward(const Node *n)
 {
 	const Annot *a = n->annot;
-	return annot_find(a, "stage") && !annot_find(a, "part") && !annot_find(a, "again") && n->stage >= 0 &&
+	return annot_find(a, "stage") && !annot_find(a, "backward") && !annot_find(a, "again") && n->stage >= 0 &&
 		!kernel_transfer(n);
 }
 

@@ -640,16 +640,16 @@ static bool comparable(const Fold *f, const Node *n)
 			return false;
 	}
 	for (const Annot *a = n->annot; a; a = a->next)
-		if (strcmp(a->name, "part") && strcmp(a->name, "update") && !(placing(a) && trained_node(f, n)))
+		if (strcmp(a->name, "backward") && strcmp(a->name, "update") && !(placing(a) && trained_node(f, n)))
 			return false;
 	return !n->row->random && !n->row->moves && n->nout > 0;
 }
 
-/* A node that both halves of the backward pass (@part) need belongs to B, which runs first. */
+/* A node that both halves of the backward pass (@backward) need belongs to B, which runs first. */
 static void join_halves(Node *first, const Node *again)
 {
-	Annot *a = annot_find(first->annot, "part");
-	const Annot *b = annot_find(again->annot, "part");
+	Annot *a = annot_find(first->annot, "backward");
+	const Annot *b = annot_find(again->annot, "backward");
 
 	if (a && b && strcmp(a->arg[0].s, b->arg[0].s))
 		a->arg[0].s = name_of("B");

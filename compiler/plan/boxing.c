@@ -188,7 +188,7 @@ typedef struct Boxing { Graph *g; Map copies; } Boxing;  /* value -> Copy */
 
 static bool backward(const Node *n)
 {
-	return annot_find(n->annot, "part") != NULL;
+	return annot_find(n->annot, "backward") != NULL;
 }
 
 /* A parameter, also cast to another type. */

@@ -1,6 +1,6 @@
 /* Which nodes the backward pass computes again, so that a rank fits into its memory.
  *
- * The forward pass of each stage is a chain.  It is cut where the fewest bytes go from one part to the next, and each
+ * The forward pass of each stage is a chain.  It is cut where the fewest bytes go from one piece to the next, and each
  * piece is a block: its time, the bytes that the backward pass reads of it, times the micro-batches in flight, and the
  * bytes that later blocks read (solve/chain.c chooses).  Stages of one rank are one chain, because they share its
  * memory.  It is decided after the backward pass has been built, because only then is it known which values that pass
@@ -45,7 +45,7 @@ static void find_readers(Checks *c, const Value *loss)
 		c->last[i] = -1;
 	for (int i = g->nnode; i-- > 0;) {
 		Node *n = g->node[i];
-		const Annot *part = annot_find(n->annot, "part");
+		const Annot *half = annot_find(n->annot, "backward");
 		bool leads = false;
 		n->mark = i;
 		for (int k = 0; k < n->nout; k++)
@@ -56,8 +56,8 @@ static void find_readers(Checks *c, const Value *loss)
 			int v = n->in[k]->id;
 			on[v] |= leads;
 			c->last[v] = leads && c->last[v] < i ? i : c->last[v];
-			c->late[v] |= !leads && part;
-			c->weights[v] |= part && !strcmp(part->arg->s, "W");
+			c->late[v] |= !leads && half;
+			c->weights[v] |= half && !strcmp(half->arg->s, "W");
 		}
 		c->forward[i] = leads && !microbatch_begins(n) && !microbatch_updates(n) && !n->row->moves;
 	}

@@ -76,11 +76,11 @@ static void find_lives(const Search *s, Lives *l)
 /* The kind of block that runs a node, before kinds are known exactly (schedule/kinds.c). */
 static BlockKind kind_of(const Node *n)
 {
-	const Annot *part = annot_find(n->annot, "part");
+	const Annot *half = annot_find(n->annot, "backward");
 	if (microbatch_begins(n) || microbatch_updates(n))
 		return BLOCK_UPDATE;
-	if (part)
-		return strcmp(part->arg->s, "W") ? BLOCK_B : BLOCK_W;
+	if (half)
+		return strcmp(half->arg->s, "W") ? BLOCK_B : BLOCK_W;
 	return annot_find(n->annot, "again") ? BLOCK_B : BLOCK_F;
 }
 

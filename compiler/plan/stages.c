@@ -590,13 +590,13 @@ static void find_updates(Graph *g)
 	bool *late = arena_array(g->scratch, bool, g->nvalue + 1);
 	for (int i = 0; i < g->nnode; i++) {
 		Node *n = g->node[i];
-		bool part = annot_find(n->annot, "part") != NULL, after = part;
+		bool backward = annot_find(n->annot, "backward") != NULL, after = backward;
 		for (int k = 0; k < n->nin; k++)
 			after |= n->in[k] && n->in[k]->graph == g && late[n->in[k]->id];
 		for (int k = 0; k < n->nout; k++)
 			if (n->out[k])
 				late[n->out[k]->id] = after;
-		if (after && !part && !microbatch_updates(n))
+		if (after && !backward && !microbatch_updates(n))
 			microbatch_update(n);
 	}
 }

@@ -62,7 +62,7 @@ static int stage_of(const Plan *p, const Node *n, bool late)
 
 static bool backward(const Node *n)
 {
-	return annot_find(n->annot, "part") || annot_find(n->annot, "again");
+	return annot_find(n->annot, "backward") || annot_find(n->annot, "again");
 }
 
 /* By value: a later stage reads it, or what is computed from it in the forward pass. */
@@ -153,7 +153,7 @@ static void split_late(Graph *g)
 		Node *n = g->node[i];
 		if (n->block != BLOCK_BW)
 			continue;
-		const Annot *a = annot_find(n->annot, "part");
+		const Annot *a = annot_find(n->annot, "backward");
 		bool on = kinds_between(n) || (!leaves[n->stage] && a && !strcmp(a->arg->s, "B"));
 		for (int k = 0; k < n->nout; k++)
 			on |= n->out[k] && leads[n->out[k]->id];

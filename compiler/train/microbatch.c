@@ -451,7 +451,7 @@ static void begin_early(const Micro *m, const bool *body)
 	bool *early = arena_array(g->scratch, bool, g->nvalue + 1), *back = arena_array(g->scratch, bool,
 		g->nvalue + 1);
 	for (int i = 0; i < g->nnode; i++)
-		for (int k = 0; k < g->node[i]->nin && annot_find(g->node[i]->annot, "part"); k++) {
+		for (int k = 0; k < g->node[i]->nin && annot_find(g->node[i]->annot, "backward"); k++) {
 			const Value *v = g->node[i]->in[k];
 			if (v && v->graph == g && !microbatch_axis_shape_only(g->node[i], k))
 				back[v->id] = true;
@@ -542,7 +542,7 @@ static void draw_slices(Micro *m, Node *n)
 		node_in(n, NULL);
 	n->in[3] = v;
 	node_attr_add(n, name_of("axis"), AT_INT)->u.i = t.axis;
-	node_attr_add(n, name_of("times"), AT_INT)->u.i = m->microbatches;
+	node_attr_add(n, name_of("microbatches"), AT_INT)->u.i = m->microbatches;
 }
 
 /* A ReduceTo that sums nothing and is not a term of a sum is a copy. */

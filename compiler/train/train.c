@@ -432,7 +432,7 @@ static void name_gradient(Graph *g, Value *grad, Name name)
 {
 	Value *old = graph_find(g, name);
 	if (old && old != grad)
-		graph_rename(g, old, name_fmt(old->def ? "%s.part" : "%s.same", name));
+		graph_rename(g, old, name_fmt(old->def ? "%s.term" : "%s.same", name));
 	graph_rename(g, grad, name);
 }
 
@@ -442,8 +442,8 @@ static Value *unbiased(Graph *g, const Node *n, Value *biased, Value *old)
 {
 	const Type *x = n->in[0]->type;
 	const Annot *local = annot_find(n->annot, "local_stats");
-	int64_t times = g->model->microbatches ? g->model->microbatches : 1;
-	int64_t parts = local ? local->arg[0].i / times : 1;
+	int64_t microbatches = g->model->microbatches ? g->model->microbatches : 1;
+	int64_t parts = local ? local->arg[0].i / microbatches : 1;
 	int64_t all = type_elements(x), count = all > 0 ? all / x->dim[1] / parts : 0;
 	Scalars m = { g, n->loc, old->type->elem, false };
 	if (count < 2) {

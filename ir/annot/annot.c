@@ -84,7 +84,7 @@ static const Row rows[] = {
 	  .help = "a dump: where the node stood originally" },
 	{ .family = "@", .name = "opset", .places = ON_NODE, .args = "version:count!",
 	  .help = "a dump: the operator as of this version, not the newest" },
-	{ .family = "@", .name = "part", .places = ON_NODE, .args = "which:B|W!",
+	{ .family = "@", .name = "backward", .places = ON_NODE, .args = "which:B|W!",
 	  .help = "a dump: the half of the backward pass that it belongs to, gradients of inputs (B) or of "
 	          "weights (W)" },
 	{ .family = "@", .name = "begin", .places = ON_NODE, .args = "",
@@ -452,7 +452,7 @@ static const struct Kind { const char *name, *text; bool (*ok)(const Arg *); } k
 	{ "counts", "a list of positive integers", is_counts },
 	{ "betas", "two numbers below 1: [0.9, 0.999]", is_betas },
 	{ "ranks", "integers, ranges such as 0:7, or a list of these", is_ranks },
-	{ "place", "a mesh or a part of one: gpus, gpus[0:3, *]", is_place },
+	{ "place", "a mesh or a slice of one: gpus, gpus[0:3, *]", is_place },
 	{ "sbp", "S(axis), S(axis/factor), B, P, P(max), P(min), P(prod) or _", is_sbp },
 	{ "sbps", "S(axis), B, P or _, or a list with one per mesh axis", is_sbps },
 	{ "type", "f32, bf16 or fp16", is_type },

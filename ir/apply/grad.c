@@ -6,8 +6,8 @@
  * of its own is lowered first, and the operators of its definition are differentiated.  One with a gradient stays,
  * and from then on also gives the results that the gradient reads (its stash).
  *
- * Pipelines run the two halves of an operator's backward pass separately, so each node is marked: @part(B) when
- * the gradient of something computed from the inputs needs it, @part(W) when only gradients of weights (or of
+ * Pipelines run the two halves of an operator's backward pass separately, so each node is marked: @backward(B) when
+ * the gradient of something computed from the inputs needs it, @backward(W) when only gradients of weights (or of
  * values computed from weights alone) do.  Where the model has stages, a node that makes both kinds becomes two,
  * each with the results of its half.
  *
@@ -35,7 +35,7 @@ typedef struct Back {
 	bool *moving;           /* by value id: computed from an input of the graph, not from weights alone */
 } Back;
 
-enum { PART_B = 1, PART_W = 2 };
+enum { HALF_B = 1, HALF_W = 2 };
 
 static bool differentiable(const Op *op)
 {
@@ -104,7 +104,7 @@ static bool by_definition(const Node *n, void *arg)
 	for (int i = 0; i < n->nin && i < 64; i++)      /* a value made since then: not known, so assume yes */
 		any |= want[i] = wants(b, n, i) || (floating(n->in[i]) && n->in[i]->id >= b->nvalue);
 	/* part of the backward pass of another loss: not on a path to this one */
-	if (n->row->nograd || annot_find(n->annot, "part"))
+	if (n->row->nograd || annot_find(n->annot, "backward"))
 		return false;
 	return !differentiable(n->row) || (any && n->row->own && !n->row->own(n, want));
 }
@@ -162,15 +162,15 @@ static void give(Back *b, Value *v, Term term)
 		arena_push(b->g->scratch, b->term[v->id], b->nterm[v->id], term);
 }
 
-static void note_part(Node *n, const char *which)
+static void note_half(Node *n, const char *which)
 {
 	Annot *a = arena_new(n->graph->arena, Annot);
 	Arg arg = { .kind = ARG_WORD, .s = name_of(which), .loc = n->loc };
 
-	a->name = name_of("part");
+	a->name = name_of("backward");
 	arena_push(n->graph->arena, a->arg, a->narg, arg);
 	if (annot_check(a, ON_NODE))
-		die("@part(%s) is refused", which);
+		die("@backward(%s) is refused", which);
 	annot_add(&n->annot, a);
 }
 
@@ -190,9 +190,9 @@ static void inherit(Node *m, const Node *n)
 		node_inherit(m, n);
 }
 
-static int part_of(const Back *b, const Value *v)
+static int half_of(const Back *b, const Value *v)
 {
-	return b->moving[v->id] ? PART_B : PART_W;
+	return b->moving[v->id] ? HALF_B : HALF_W;
 }
 
 /* The results of m that only gradients of weights need move to a copy of it, if there are others too. */
@@ -201,7 +201,7 @@ static void take_apart(Node *m, const uint8_t *need, int new)
 	bool some = false;
 
 	for (int k = 0; k < m->nout; k++)
-		some |= m->out[k] && m->out[k]->id >= new && need[m->out[k]->id - new] == PART_W;
+		some |= m->out[k] && m->out[k]->id >= new && need[m->out[k]->id - new] == HALF_W;
 	if (!some)
 		return;
 	Node *w = graph_node(m->graph, m->domain, m->op, m->loc);
@@ -213,24 +213,24 @@ static void take_apart(Node *m, const uint8_t *need, int new)
 	w->in = arena_array(m->graph->arena, Value *, m->nin + 1);
 	memcpy(w->in, m->in, sizeof *m->in * (size_t)m->nin);
 	for (int k = 0; k < m->nout; k++)
-		if (m->out[k] && m->out[k]->id >= new && need[m->out[k]->id - new] == PART_W) {
+		if (m->out[k] && m->out[k]->id >= new && need[m->out[k]->id - new] == HALF_W) {
 			w->out[k] = m->out[k];
 			w->out[k]->def = w;
 			m->out[k] = NULL;
 		}
-	note_part(w, "W");
+	note_half(w, "W");
 }
 
-/* Marks the nodes from number `first` on, with values from `new` on: the gradient of n.  @part says which gradients
+/* Marks the nodes from number `first` on, with values from `new` on: the gradient of n.  @backward says which gradients
  * need them. */
-static void note_parts(Back *b, const Node *n, Value **din, int first, int new)
+static void note_halves(Back *b, const Node *n, Value **din, int first, int new)
 {
 	Graph *g = b->g;
 	uint8_t *need = arena_array(g->scratch, uint8_t, g->nvalue - new + 1);
 
 	for (int i = 0; i < n->nin; i++)
 		if (din[i] && din[i] != n->in[i] && din[i]->id >= new)
-			need[din[i]->id - new] |= (uint8_t)part_of(b, n->in[i]);
+			need[din[i]->id - new] |= (uint8_t)half_of(b, n->in[i]);
 	for (int i = g->nnode; i-- > first;) {
 		Node *m = g->node[i];
 		uint8_t all = 0;
@@ -240,10 +240,10 @@ static void note_parts(Back *b, const Node *n, Value **din, int first, int new)
 		for (int k = 0; k < m->nin; k++)
 			if (m->in[k] && m->in[k]->graph == g && m->in[k]->id >= new)
 				need[m->in[k]->id - new] |= all;
-		if (b->staged && all == (PART_B | PART_W) && m->nout > 1)
+		if (b->staged && all == (HALF_B | HALF_W) && m->nout > 1)
 			take_apart(m, need, new);
 		if (all)
-			note_part(m, all & PART_B ? "B" : "W");
+			note_half(m, all & HALF_B ? "B" : "W");
 	}
 }
 
@@ -262,7 +262,7 @@ static Value *plus(Back *b, const Value *v, Name name, Loc loc, Value *const ter
 		return NULL;
 	if (v->def)
 		inherit(out->def, v->def);
-	note_part(out->def, part_of(b, v) == PART_B ? "B" : "W");
+	note_half(out->def, half_of(b, v) == HALF_B ? "B" : "W");
 	return out;
 }
 
@@ -293,13 +293,13 @@ static int join_uses(Back *b, const Value *v, Loc loc)
 			k++;
 		if (k == n)
 			term[n++] = term[i];
-		else if (!(term[k].v = plus(b, v, name_fmt("%s.part", v->name), loc,
+		else if (!(term[k].v = plus(b, v, name_fmt("%s.term", v->name), loc,
 			(Value *[2]){ term[k].v, term[i].v })))
 			return -1;
 	}
 	b->nterm[v->id] = n;
 	for (int i = 0; i < n && n > 1; i++)
-		if (strstr(term[i].v->name, ".part"))
+		if (strstr(term[i].v->name, ".term"))
 			graph_rename(b->g, term[i].v, name_fmt("%s.grad.use%d", v->name, i));
 	return 0;
 }
@@ -320,13 +320,13 @@ static Value *total(Back *b, Value *v, Loc loc)
 			sum = p;
 			continue;
 		}
-		if (!(sum = plus(b, v, name_fmt(i == n - 1 ? "%s.grad" : "%s.part", v->name), loc,
+		if (!(sum = plus(b, v, name_fmt(i == n - 1 ? "%s.grad" : "%s.term", v->name), loc,
 			(Value *[2]){ sum, p })))
 			return NULL;
 		if (uses)
 			note_update(sum->def);
 	}
-	if (n == 1 && strstr(sum->name, ".part"))
+	if (n == 1 && strstr(sum->name, ".term"))
 		graph_rename(b->g, sum, name_fmt("%s.grad", v->name));
 	b->term[v->id][0].v = sum;
 	b->nterm[v->id] = 1;
@@ -351,7 +351,7 @@ static int through_text(Back *b, Node *n, const Function *f, Value **dout, Value
 	for (int k = 0; k < f->body->nout; k++)
 		for (int i = 0; i < s->nin && i < n->nin; i++)
 			if (!strcmp(f->body->out[k]->name + 1, s->in[i].name) && wants(b, n, i)) {
-				outs[k] = din[i] = graph_fresh(b->g, name_fmt("%s.part", n->in[i]->name));
+				outs[k] = din[i] = graph_fresh(b->g, name_fmt("%s.term", n->in[i]->name));
 			}
 	return inline_body(b->g, f, n, args, nargs, outs, f->body->nout);
 }
@@ -390,7 +390,7 @@ static int through(Back *b, Node *n, int at, Value **dout, const Term *term)
 		return -1;
 	for (int i = first; i < b->g->nnode; i++)
 		inherit(b->g->node[i], n);
-	note_parts(b, n, din, first, new);
+	note_halves(b, n, din, first, new);
 	for (int i = 0; i < n->nin; i++)
 		if (din[i] && din[i] != n->in[i]) {
 			Term t = term ? *term : mine;

@@ -18,7 +18,7 @@ enum { AXES = 8, SPLITS = 4, DEVICES = 4096, KINDS = 64 };
 
 /* Writing. */
 
-typedef struct Grid {               /* a mesh or a part of one */
+typedef struct Grid {               /* a mesh or a slice of one */
 	Name mesh;
 	int naxis;
 	int64_t size[AXES], stride[AXES], first;

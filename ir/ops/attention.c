@@ -535,7 +535,7 @@ static int shape_rotary(Node *n)
 }
 
 /* Elements first, first + step, ... before end of the last axis. */
-static Value *part(Node *n, Value *x, int64_t first, int64_t end, int64_t step)
+static Value *slice(Node *n, Value *x, int64_t first, int64_t end, int64_t step)
 {
 	if (!x)
 		return NULL;
@@ -577,8 +577,8 @@ static int expand_rotary(Node *n)
 		if (!angle[i])
 			return -1;
 	}
-	Value *a = inter ? part(n, x, 0, rot, 2) : part(n, x, 0, rot / 2, 1),
-	      *b = inter ? part(n, x, 1, rot, 2) : part(n, x, rot / 2, rot, 1);
+	Value *a = inter ? slice(n, x, 0, rot, 2) : slice(n, x, 0, rot / 2, 1),
+	      *b = inter ? slice(n, x, 1, rot, 2) : slice(n, x, rot / 2, rot, 1);
 	if (!a || !b)
 		return -1;
 	Value *re = make2(n, "Sub", make2(n, "Mul", angle[0], a), make2(n, "Mul", angle[1], b));
@@ -595,7 +595,7 @@ static int expand_rotary(Node *n)
 		r = make(n, last ? y : NULL, "Concat", "axis=3", re, im, NULL);
 	}
 	if (rest)
-		r = make(n, flat ? NULL : y, "Concat", "axis=3", r, part(n, x, rot, width, 1), NULL);
+		r = make(n, flat ? NULL : y, "Concat", "axis=3", r, slice(n, x, rot, width, 1), NULL);
 	if (flat)
 		r = make(n, y, "Reshape", NULL, r, expand_ints(n, (int64_t[]){ 0, 0, heads * width }, 3),
 			NULL);
@@ -623,14 +623,14 @@ static int shape_swiglu(Node *n)
  * never split. */
 static void head_axis(FactorRule *r, bool out, int i, int axis, int head, int sharer, Dim sharers, Dim width)
 {
-	SubFactor part[3] = { { head, 0 } };
+	SubFactor sub[3] = { { head, 0 } };
 	int n = 1;
 	if (sharers > 1)
-		part[n++] = (SubFactor){ sharer, sharers };
+		sub[n++] = (SubFactor){ sharer, sharers };
 	if (width != 1)
-		part[n++] = (SubFactor){ -1, width };
+		sub[n++] = (SubFactor){ -1, width };
 	if (n > 1)
-		factor_product(r, out, i, axis, n, part);
+		factor_product(r, out, i, axis, n, sub);
 	else
 		(out ? r->out : r->in)[i][axis] = head;
 }

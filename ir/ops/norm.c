@@ -62,17 +62,17 @@ static int64_t stat_parts(const Node *n)
 static int check_parts(const Node *n, const Type *x)
 {
 	const Annot *a = annot_find(n->annot, "local_stats");
-	int64_t times = micro_batches(n), parts = a && a->narg ? a->arg[0].i : 1;
+	int64_t microbatches = micro_batches(n), parts = a && a->narg ? a->arg[0].i : 1;
 	if (!a || !x || x->ndim < 1)
 		return 0;
-	if (parts % times) {
-		err_at(a->loc, "%lld micro-batches do not divide the %lld parts of the batch", (long long)times,
+	if (parts % microbatches) {
+		err_at(a->loc, "%lld micro-batches do not divide the %lld parts of the batch", (long long)microbatches,
 			(long long)parts);
 		return -1;
 	}
-	if (dim_known(x->dim[0]) && x->dim[0] % (parts / times)) {
+	if (dim_known(x->dim[0]) && x->dim[0] % (parts / microbatches)) {
 		err_at(a->loc, "%lld parts do not divide a batch of %lld", (long long)parts,
-			(long long)(x->dim[0] * times));
+			(long long)(x->dim[0] * microbatches));
 		return -1;
 	}
 	return 0;

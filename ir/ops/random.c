@@ -2,8 +2,8 @@
  * a key for the node and the index of the element in the logical tensor: never on ranks, splits or the order of
  * evaluation.  ONNX's random operators and Dropout are made of it.
  *
- * A micro-batch holds a part of the logical tensor: there are `times` parts along `axis`, and operand `micro` is the
- * number of the part.
+ * A micro-batch draws a slice of the logical tensor: one of `microbatches` equal slices along `axis`.  Operand `micro`
+ * is the number of the slice.
  *
  * The generator is Philox 4x32 with 10 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011):
  * counter (index / 4, step), key (seed, key of the node); element index % 4 of its four words. */
@@ -84,10 +84,10 @@ static int eval_uniform(Node *n, Tensor **in, Tensor **out)
 	uint64_t seed = attr_has(n, "seed") ? (uint64_t)attr_int(n, "seed") : random_seed;
 	uint64_t key = attr_has(n, "key") ? (uint64_t)attr_int(n, "key") : node_key(n);
 	uint64_t step = n->nin > 2 && in[2] ? (uint64_t)tensor_int(in[2], 0) : 0;
-	int64_t micro = n->nin > 3 && in[3] ? tensor_int(in[3], 0) : 0, times = attr_int(n, "times"),
+	int64_t micro = n->nin > 3 && in[3] ? tensor_int(in[3], 0) : 0, microbatches = attr_int(n, "microbatches"),
 		axis = attr_int(n, "axis");
 	int64_t count = tensor_elements(out[0]), inner = 1;
-	const Attr *among = node_attr(n, "among"), *origin = node_attr(n, "origin");       /* of a part, by axis */
+	const Attr *among = node_attr(n, "among"), *origin = node_attr(n, "origin");       /* of a shard, by axis */
 	const int64_t *dim = among ? among->u.is : out[0]->dim;
 
 	for (int a = out[0]->ndim; a-- > axis;)
@@ -100,7 +100,7 @@ static int eval_uniform(Node *n, Tensor **in, Tensor **out)
 			rest /= out[0]->dim[a];
 			stride *= dim[a];
 		}
-		int64_t at = inner ? (i / inner * times + micro) * inner + i % inner : i;
+		int64_t at = inner ? (i / inner * microbatches + micro) * inner + i % inner : i;
 
 		tensor_set(out[0], k, random_uniform(seed, step, key, (uint64_t)at));
 	}
@@ -270,7 +270,7 @@ const Op ops_random[] = {
 	 * of the name of the original node's result; without key, the name of this node's result is hashed. */
 	{ .name = "RandomUniform01", .domain = "sbpcc", .since = 1, .random = true,
 	  .sig = "shape:int64 like:T? step:int64? micro:int64? -> u:float",
-	  .attrs = "seed:int key:int axis:int=0 times:int=1",
+	  .attrs = "seed:int key:int axis:int=0 microbatches:int=1",
 	  .shape = shape_uniform, .kernel = "random_uniform", .eval = eval_uniform,
 	  .factor_fn = factor_uniform, .fit = shape_fit, .origin = "u *", .nograd = true, .cost = cost_bytes,
 	  .test = "shape:{4,3} | shape:{4,3} like:[4,3]" },

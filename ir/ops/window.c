@@ -1,12 +1,12 @@
-/* The positions of the windows of convolutions and pools: along an axis of a tensor, and along the part of it that a
+/* The positions of the windows of convolutions and pools: along an axis of a tensor, and along the shard of it that a
  * rank holds.
  *
  * Along a spatial axis, window o begins at o x stride - padding and has positions that are `dilation` apart; its span
  * is from the first position to the last.  If the windows are split, a rank needs all elements that its windows read
  * (factor_reach): a rank in the middle has no padding, the first has the padding at the beginning, the last has that at
- * the end; if parts are small, several ranks have some of it.  If the elements that windows read are split, as in
- * gradients, a rank needs all windows that read some of its part.  These may read more than the part, which is then a
- * stretch of what the rank works on ("from" and "size" of its node).
+ * the end; if shards are small, several ranks have some of it.  If the elements that windows read are split, as in
+ * gradients, a rank needs all windows that read some of its shard.  These may read more than the shard, which is then
+ * a range of what the rank computes ("from" and "size" of its node).
  *
  *   windows    0 1 2 3 | 4 5 6      span 3, stride 1, padding 1
  *   read     . 0 1 2 3   4 5 6 .    one rank needs 0..4, with padding before; the other 3..6, with padding behind */
@@ -181,7 +181,7 @@ static bool may_cut(const Window *w, int i)
 	       w->hi[i] < span;
 }
 
-/* The elements that a part of the windows reads. */
+/* The elements that a shard of the windows reads. */
 static FactorReach seen_by(const Window *w, int i)
 {
 	int64_t from = -w->lo[i];
@@ -189,8 +189,8 @@ static FactorReach seen_by(const Window *w, int i)
 		.from = from, .to = from + window_span(w, i) - 1 };
 }
 
-/* The windows that read some of a part of the axis.  If a stride skips some elements, also the window before, so that
- * the windows never begin behind the part. */
+/* The windows that read some of a shard of the axis.  If a stride skips some elements, also the window before, so that
+ * the windows never begin behind the shard. */
 static FactorReach seeing(const Window *w, int i)
 {
 	int64_t more = window_span(w, i) - w->stride[i];

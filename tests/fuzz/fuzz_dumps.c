@@ -1,5 +1,5 @@
 /* Edited dumps.  A small model is compiled as far as some pass and printed; then annotations of dumps are added or
- * removed (@into, @done, @fused, @part, @begin, @update, @again, @sbp, @factors, @opset, @from), and with them
+ * removed (@into, @done, @fused, @backward, @begin, @update, @again, @sbp, @factors, @opset, @from), and with them
  * placements, stages and shapes.  The result is read as a user's file and compiled as far as the proof.  It may be
  * refused with a message; no input causes an internal error (die).  If it is accepted, the memory of every program is
  * checked once more, independently of the planner (tests/memory/play.h).
@@ -112,7 +112,7 @@ static void edit_node(Model *m, Node *n, const Edit *e)
 	switch (e->what % 9) {
 	case 0: case 1: say(m, ON_NODE, &n->annot, plain[e->a % 5], ""); break;
 	case 2: without(&n->annot, plain[e->a % 5]); break;
-	case 3: say(m, ON_NODE, &n->annot, "part", e->a & 1 ? "B" : "W"); break;
+	case 3: say(m, ON_NODE, &n->annot, "backward", e->a & 1 ? "B" : "W"); break;
 	case 4:
 		snprintf(text, sizeof text, "%d", 1 + e->a % 8);
 		say(m, ON_NODE, &n->annot, "fused", text);

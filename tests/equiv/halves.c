@@ -1,14 +1,14 @@
-/* parts MODEL...: of the training graph of each model, every node of the backward pass is marked as one that computes
+/* halves MODEL...: of the training graph of each model, every node of the backward pass is marked as one that computes
  * gradients of inputs (B) or of weights (W); no B waits for a W, so that all W may run later; and every trained
- * parameter's gradient has a part. */
+ * parameter's gradient belongs to one of them. */
 #include "compiler.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static char part(const Node *n)
+static char half(const Node *n)
 {
-	const Annot *a = n ? annot_find(n->annot, "part") : NULL;
+	const Annot *a = n ? annot_find(n->annot, "backward") : NULL;
 	return a && a->narg ? a->arg[0].s[0] : ' ';
 }
 
@@ -17,18 +17,18 @@ static const char *trouble(Graph *g, Arena *a)
 	int nb = 0, nw = 0, ngrad = 0;
 	for (int i = 0; i < g->nnode; i++) {
 		const Node *n = g->node[i];
-		nb += part(n) == 'B';
-		nw += part(n) == 'W';
-		for (int k = 0; k < n->nin && part(n) == 'B'; k++)
-			if (n->in[k] && part(n->in[k]->def) == 'W')
+		nb += half(n) == 'B';
+		nw += half(n) == 'W';
+		for (int k = 0; k < n->nin && half(n) == 'B'; k++)
+			if (n->in[k] && half(n->in[k]->def) == 'W')
 				return arena_printf(a, "%s, which makes %s of inputs, reads %s of weights", n->op,
 					n->out[0]->name, n->in[k]->name);
 	}
 	for (int i = 0; i < g->ninit; i++) {
 		const Value *v = g->init[i]->param ? graph_find(g, name_fmt("%s.grad", g->init[i]->name)) : NULL;
 		ngrad += v != NULL;
-		if (v && v->def && part(v->def) == ' ')
-			return arena_printf(a, "%s is of no part", v->name);
+		if (v && v->def && half(v->def) == ' ')
+			return arena_printf(a, "%s is marked neither B nor W", v->name);
 	}
 	if (!ngrad)
 		return "no parameter has a gradient";
