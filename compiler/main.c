@@ -43,6 +43,9 @@ static const Option options[] = {
 	{ .name = "solve-seconds", .arg = "N", .kind = NUMBER, .to = &opt.solve_seconds, .high = 1000000,
 	  .help = "take the best plan after about N seconds of looking for it, counted in work, so that equal inputs "
 		"give equal plans" },
+	{ .name = "schedule-seconds", .arg = "N", .kind = NUMBER, .to = &opt.schedule_seconds, .high = 1000000,
+	  .help = "take the best order of the blocks of a pipeline after about N seconds of looking for it, counted in "
+		"work; 0: by list scheduling and named schedules only; without it, a quarter of a second" },
 	{ .name = "target", .arg = "c|cuda", .kind = FUNCTION, .set = set_target,
 	  .help = "what the program is written in (default: as the devices of @mesh are, else c)" },
 	{ .name = "simulate", .arg = "FILE", .kind = TEXT, .to = &opt.simulate,

@@ -27,7 +27,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { RUNGS = 8, NAMED = 5, NAME_BYTES = 96 };
+enum { RUNGS = 8, SPARED = 3, NAMED = 5, NAME_BYTES = 96 };
 enum { HALVED = 400 };                  /* nodes: more are not solved again for half of the ranks */
 
 typedef struct Peak { char name[NAME_BYTES]; Loc loc; int64_t bytes; } Peak;
@@ -171,7 +171,8 @@ static Measured try(Model *m, double limit)
 {
 	Trial t;
 	Measured got;
-	start(&t, m, "plan", (Change){ .made = true, .limit = limit, .again = opt.change.again });
+	start(&t, m, "plan", (Change){ .made = true, .limit = limit, .again = opt.change.again,
+		.spare = opt.change.spare });
 	finish(&t, &got);
 	return got;
 }
@@ -229,6 +230,22 @@ static Measured climb(Model *m, const Predicted *p, int low, Measured best, int 
 	return best;
 }
 
+/* Where the solver chooses the order of a pipeline: sets opt.change.spare, the bytes that an order must leave, because
+ * the memory that the solver knows has no gaps, buffers and tables (schedule/times.c).  false: that is not enough. */
+static bool find_spare(Model *m, Measured *t)
+{
+	const Stages *s = m->plan->stages;
+	int64_t before = opt.change.spare;
+	for (int i = 0; i < SPARED && s && !s->schedule && !s->csv && t->is.bytes && !fits(t); i++) {
+		opt.change.spare += t->is.bytes - (int64_t)device.memory;
+		*t = try(m, 0);
+	}
+	if (fits(t))
+		return true;
+	opt.change.spare = before;
+	return false;
+}
+
 /* Sets opt.change.limit so that the program fits into the memory of a rank; -1 after explaining. */
 static int find_limit(Model *m)
 {
@@ -238,8 +255,8 @@ static int find_limit(Model *m)
 	int at = -1;
 	if (!p.bytes || !p.least)
 		return 0;               /* no plan gives a program, and the passes report why; or the program fits */
-	if (fits(&quick)) {
-		opt.change.found = p.bytes;
+	if (fits(&quick) || find_spare(m, &quick)) {
+		opt.change.found = quick.is.bytes;
 		return 0;
 	}
 	for (size_t i = 0; i < sizeof low / sizeof *low && at < 0; i++) {

@@ -109,7 +109,7 @@ static void print_role(const Emit *e, Text *t, const Role *all)
 	for (int i = 0; i < p->nblock; i++)
 		text_add(t, "%s{ \"name\": \"%s\", \"from\": %d, \"to\": %d, \"seconds\": %.3g }", i ? ", " : "",
 			p->block[i].name, role_before(all, p->block[i].from), role_before(all, p->block[i].to),
-			orders_seconds(p, &p->block[i]));
+			times_block(p, &p->block[i], r->rank[0]));
 	text_add(t, "],\n\t\t\"tasks\": [");
 	for (int i = 0; i < all->ntask; i++)
 		text_add(t, "%s[\"%s\", %d]", i ? ", " : "", p->block[all->task[i].block].name, all->task[i].micro);

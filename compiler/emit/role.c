@@ -429,9 +429,7 @@ static void print_values(const Sched *s, Text *t, const Row *row, const Repeat *
 /* Whether a rank has an action in its list. */
 static bool does(const Action *a, int rank)
 {
-	if (a->channel >= 0)
-		return channel_joins(a, rank);
-	return !a->n || mesh_index(a->n->place->mesh, rank) >= 0;
+	return times_runs(a, rank);
 }
 
 int role_before(const Role *r, int action)

@@ -263,4 +263,6 @@ void bound_find(const Pipeline *p, Arena *a, PipeBound *to)
 			to->makespan = fmax(to->makespan, head + through(&b, t, r));
 		to->span = fmax(to->span, b.idle[t] + w.load[t]);
 	}
+	if (p->barrier)
+		to->period = to->makespan;
 }

@@ -45,6 +45,7 @@ typedef struct Pipeline {
 	PipeStage *stage;
 	PipeHop *hop; int nhop;
 	int64_t *limit;                 /* by rank: bytes; NULL: no limit */
+	bool barrier;                   /* no rank ends a step before all updates can begin: the period is the makespan */
 } Pipeline;
 
 /* What a rank runs, in order: F and B and W, or F and BW.  In the order of a model the reduction of a stage's gradients

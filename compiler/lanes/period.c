@@ -8,7 +8,8 @@
  * With x_r(t) the beginning of step t on rank r, and A[r][q] the longest path from the beginning of a step on q to its
  * end on r, x_r(t + 1) = max over q of A[r][q] + x_q(t): a linear system over (max, +).  It grows by the largest mean
  * weight of a cycle of A, which is the period (Baccelli, Cohen, Olsder, Quadrat: Synchronization and Linearity, 3.2).
- * Lines are clocks like ranks, as a message also waits for the last message of the step before.
+ * Lines are clocks like ranks, as a message also waits for the last message of the step before.  If a barrier stands
+ * between steps (a norm of all gradients), the period is the makespan.
  *
  *     largest seconds of work of a rank  <=  period  <=  span  <=  makespan
  *
@@ -160,9 +161,25 @@ static void orphans(Words *w)
 		w->parent[c] = -1;
 }
 
+/* With a barrier, all ranks begin a step at the same time. */
+static double whole(Words *w, const Word *o)
+{
+	double most = 0;
+	memset(w->pass.begin, 0, sizeof *w->pass.begin * (size_t)w->nclock);
+	if (!period_pass(w, o))
+		return INFINITY;
+	for (int r = 0; r < w->nrank; r++)
+		most = fmax(most, w->pass.end[r]);
+	return most;
+}
+
 double period_find(Words *w, const Word *o, double stop)
 {
 	double guess = 0, mean;
+	if (w->p->barrier) {
+		guess = whole(w, o);
+		return guess < stop ? guess : INFINITY;
+	}
 	for (int c = 0; c < w->nclock; c++)
 		guess = fmax(guess, w->load[c]);
 	orphans(w);

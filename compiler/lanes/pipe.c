@@ -288,6 +288,6 @@ bool pipe_play(const Pipeline *p, const PipeOrder *o, int steps, Arena *a, PipeP
 	for (int i = 0; i < p->nstage; i++)
 		play->busy[p->stage[i].rank] += p->stage[i].update;
 	if (whole && steps > 1)
-		play->period = period_of(p, o, steps, play);
+		play->period = p->barrier ? play->makespan : period_of(p, o, steps, play);
 	return whole;
 }

@@ -162,19 +162,44 @@ message:        /* it waits for its sender, or for the message before it on its 
 	}
 }
 
-/* Collects the blocks of the critical cycle of `now`, whose period is given.  false: it has none that could change. */
+static void collect(Search *s, int clock)
+{
+	const Path *p = &s->path[clock];
+	for (int i = 0; i < p->n; i++)
+		if (p->run[i].hi > p->run[i].lo && s->nrun < PATH)
+			s->run[s->nrun++] = p->run[i];
+}
+
+/* The rank that ends last, if all begin at the same time, with the longest path to its end. */
+static int last_rank(Search *s)
+{
+	Words *w = s->w;
+	int last = 0;
+	memset(w->pass.begin, 0, sizeof *w->pass.begin * (size_t)w->nclock);
+	period_pass(w, s->now);
+	for (int r = 1; r < w->nrank; r++)
+		last = w->pass.end[r] > w->pass.end[last] ? r : last;
+	trace(s, last);
+	return last;
+}
+
+/* Collects the blocks of the critical cycle of `now`, whose period is given, or of its longest path if a barrier stands
+ * between steps.  false: there is none that could change. */
 static bool critical(Search *s, double period)
 {
 	Words *w = s->w;
+	if (w->p->barrier) {
+		s->nrun = 0;
+		collect(s, last_rank(s));
+		return s->nrun > 0;
+	}
 	memcpy(w->x, s->x, sizeof *s->x * (size_t)w->nclock);
 	int c = period_cycle(w, s->now, period * (1 - 1e-9), trace, s), d = c;
 	s->nrun = 0;
 	if (c < 0)
 		return false;
 	do {
-		for (int i = 0; i < s->path[d].n; i++)
-			if (s->path[d].run[i].hi > s->path[d].run[i].lo && s->nrun < PATH)
-				s->run[s->nrun++] = s->path[d].run[i];
+		collect(s, d);
 		d = w->parent[d];
 	} while (d != c);
 	return s->nrun > 0;
@@ -284,13 +309,8 @@ static bool change(Search *s, int r, int from, int to, bool ties)
 /* One move that shortens the longest path to the end of the step. */
 static bool shorten(Search *s)
 {
-	Words *w = s->w;
-	int last = 0;
-	memset(w->pass.begin, 0, sizeof *w->pass.begin * (size_t)w->nclock);
-	period_pass(w, s->now);
-	for (int r = 1; r < w->nrank; r++)
-		last = w->pass.end[r] > w->pass.end[last] ? r : last;
-	trace(s, last);
+	const Words *w = s->w;
+	int last = last_rank(s);
 	for (int i = 0; i < s->path[last].n; i++) {
 		Run run = s->path[last].run[i];
 		for (int k = run.lo; k <= run.hi; k++) {
@@ -358,6 +378,8 @@ static double better(void *data, const Word *o)
 static bool prove(Search *s, double work)
 {
 	Words *w = s->w;
+	if (w->p->barrier)              /* exact.c knows periods only */
+		return false;
 	memset(w->x, 0, sizeof *w->x * (size_t)w->nclock);
 	period_find(w, s->best, INFINITY);
 	memcpy(s->x, w->x, sizeof *s->x * (size_t)w->nclock);

@@ -50,6 +50,7 @@ struct Stages {
 	int axis;                       /* of the main mesh */
 	const PipeSchedule *schedule; PipeCsv *csv;     /* both NULL: the order of the solver */
 	const InFlight *flight;         /* by stage; NULL: not found yet */
+	double bound; bool proven;      /* seconds: no order has a smaller period; the order has this one */
 };
 void stages_default(Model *);                                /* --stages=N without @pipeline */
 int  stages_spread(Graph *);                                 /* before the backward pass: writes @stage and @on */

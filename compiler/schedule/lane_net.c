@@ -64,7 +64,7 @@ static void add_blocks(Net *k, const Role *role, LaneRole *r)
 		if (k->at[t->block] < 0) {
 			k->at[t->block] = r->nblock;
 			arena_push(k->a, r->block, r->nblock, ((LaneBlock){ .name = b->name, .kind = b->kind,
-				.stage = b->stage, .seconds = orders_seconds(k->p, b) }));
+				.stage = b->stage, .seconds = times_block(k->p, b, role->rank[0]) }));
 			add_meets(k, role, &r->block[r->nblock - 1], b);
 		}
 		arena_push(k->a, compute.task, compute.ntask, ((LaneTask){ DO_BLOCK, k->at[t->block], t->micro }));

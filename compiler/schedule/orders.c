@@ -1,5 +1,5 @@
 /* The order in which the ranks of a pipeline run their blocks: by a named schedule, by a file of PyTorch's, by the
- * solver, from the seconds of the blocks, or by @lane of a dump. */
+ * solver, from the times of the blocks (times.c), or by @lane of a dump. */
 #include "schedule/schedule.h"
 
 #include <errno.h>
@@ -7,52 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of computation; a reduction is little but transfers, so these count there. */
-double orders_seconds(const Plan *p, const Block *b)
-{
-	double sum = 0;
-	for (int i = b->from; i < b->to; i++) {
-		const Action *a = &p->role[0].step[i];
-		bool moves = a->kind == ACT_COLLECTIVE || a->kind == ACT_START;
-		sum += b->kind == BLOCK_REDUCE && moves ? overlap_moving(p, a) : overlap_seconds(p, a);
-	}
-	return sum;
-}
-
-/* The times of the stages, from the actions of their blocks, and the bytes and seconds of the hops between them. */
-void orders_time(Graph *g)
-{
-	Plan *p = g->model->plan;
-	Pipeline *pipe = &p->stages->pipe;
-	for (int i = 0; i < p->nblock; i++) {
-		const Block *b = &p->block[i];
-		PipeStage *s = b->stage < 0 ? NULL : &pipe->stage[b->stage];
-		if (s && b->kind == BLOCK_F)
-			s->f = orders_seconds(p, b);
-		else if (s && b->kind == BLOCK_W)
-			s->w = orders_seconds(p, b);
-		else if (s && b->kind == BLOCK_REDUCE)
-			s->update = orders_seconds(p, b);
-		else if (s)
-			s->b = orders_seconds(p, b);
-	}
-	pipe->hop = NULL;
-	pipe->nhop = 0;
-	for (int s = 0; s + 1 < pipe->nstage; s++) {
-		PipeHop h = { .from = s, .to = s + 1 };
-		for (int i = 0; i < p->nqueue; i++) {
-			const Queue *q = &p->queue[i];
-			if (p->block[q->from].stage != s || p->block[q->to].stage != s + 1)
-				continue;
-			for (int k = 0; k < q->n; k++) {
-				h.latency += transfer_seconds(slot_form(p, q->take[k]), slot_form(p, q->make[k]),
-					dtype_bits(q->take[k]->v->type->elem) / 8);
-				h.bytes += q->make[k]->bytes;
-			}
-		}
-		arena_push(g->arena, pipe->hop, pipe->nhop, h);
-	}
-}
+#define USUAL 0.25                      /* --schedule-seconds */
+enum { STEPS = 64 };                    /* played until the period is known */
 
 /* ---- lanes as text ---- */
 
@@ -150,6 +106,64 @@ static int read_lanes(Graph *g, PipeOrder *o)
 	return lanes ? 0 : 1;
 }
 
+/* The order of the solver.  If none fits the memory, which is an estimate here, the order with the least excess that is
+ * found by doubling what there is for kept values: the memory plan reports it. */
+static int search(Graph *g, Loc loc, PipeOrder *o)
+{
+	Stages *s = g->model->plan->stages;
+	double seconds = opt.schedule_seconds < 0 ? USUAL : (double)opt.schedule_seconds;
+	Pipeline p = s->pipe;
+	SearchResult best;
+	int bad = search_run(&p, seconds, g->arena, &best);
+	int64_t *limit = arena_array(g->scratch, int64_t, p.nrank + 1);
+	for (int64_t more = 1 << 20; bad && p.limit && more < INT64_MAX / 4; more *= 2) {
+		for (int r = 0; r < p.nrank; r++)
+			limit[r] = s->pipe.limit[r] + more;
+		p.limit = limit;
+		bad = search_run(&p, seconds, g->arena, &best);
+	}
+	if (bad) {
+		err_at(loc, "no order of micro-batches was found");
+		return -1;
+	}
+	*o = best.order;
+	s->bound = best.bound.period;
+	s->proven = best.proven;
+	return 0;
+}
+
+/* An order without reductions, which count as part of the updates. */
+static PipeOrder without_reductions(const PipeOrder *o, int nrank, Arena *a)
+{
+	PipeOrder to = { arena_array(a, PipeTask *, nrank + 1), arena_array(a, int, nrank + 1) };
+	for (int r = 0; r < nrank; r++)
+		for (int i = 0; i < o->ntask[r]; i++)
+			if (o->task[r][i].kind != BLOCK_REDUCE)
+				arena_push(a, to.task[r], to.ntask[r], o->task[r][i]);
+	return to;
+}
+
+/* The seconds of a step, and their bound if the solver has not found it.  For an order that needs more memory than there
+ * is, the memory has no limit. */
+static void predict(Graph *g, const PipeOrder *o)
+{
+	Stages *s = g->model->plan->stages;
+	Pipeline p = s->pipe;
+	PipePlay play = { 0 };
+	PipeBound bound;
+	PipeOrder tasks = without_reductions(o, p.nrank, g->scratch);
+	if (!pipe_play(&p, &tasks, STEPS, g->scratch, &play))
+		return;
+	g->model->plan->predicted.seconds = play.period;
+	if (s->bound > 0)
+		return;
+	for (int r = 0; r < s->pipe.nrank; r++)
+		if (p.limit && play.peak[r] > p.limit[r])
+			p.limit = NULL;
+	bound_find(&p, g->scratch, &bound);
+	s->bound = bound.period;
+}
+
 static int make_order(Graph *g, PipeOrder *o)
 {
 	Stages *s = g->model->plan->stages;
@@ -158,15 +172,8 @@ static int make_order(Graph *g, PipeOrder *o)
 		*o = s->csv->order;
 		return 0;
 	}
-	if (!s->schedule) {
-		SearchResult best;
-		if (search_run(&s->pipe, 0, g->arena, &best)) {
-			err_at(loc, "no order of micro-batches fits the copies of the values");
-			return -1;
-		}
-		*o = best.order;
-		return 0;
-	}
+	if (!s->schedule)
+		return search(g, loc, o);
 	const char *why = s->schedule->order(&s->pipe, g->arena, o);
 	if (why)
 		err_at(loc, "schedule %s cannot run this pipeline: %s", s->schedule->name, why);
@@ -206,6 +213,8 @@ int orders_find(Graph *g, PipeOrder *o)
 		return -1;
 	if (why)
 		check_explain(annot_find(g->model->annot, "pipeline")->loc, why);
+	else if (!code)
+		predict(g, o);
 	return code || why ? -1 : 0;
 }
 

@@ -146,9 +146,12 @@ int  kinds_rank(const Plan *, const Place *);                /* its coordinate a
 void reduce_mark(Graph *);
 void reduce_insert(Graph *, PipeOrder *);                    /* adds the task of each stage that has some */
 
+/* times.c: seconds and bytes of the blocks. */
+bool times_runs(const Action *, int rank);                   /* the rank takes part */
+double times_block(const Plan *, const Block *, int rank);   /* seconds */
+void times_find(Graph *);                                    /* the pipeline as numbers */
+
 /* orders.c: the order of blocks on the ranks of a pipeline. */
-double orders_seconds(const Plan *, const Block *);
-void orders_time(Graph *);                                   /* the times of the stages, from their blocks */
 int  orders_find(Graph *, PipeOrder *);                      /* -1 after explaining */
 void orders_forward(const Stages *, Arena *, PipeOrder *);   /* evaluation and inference: forward only */
 

@@ -186,7 +186,7 @@ int tasks_find(Graph *g)
 		if (join_queues(g))
 			return -1;
 		if (p->training && !g->model->main)
-			orders_time(g);
+			times_find(g);
 		if (!p->training || g->model->main)
 			orders_forward(p->stages, g->arena, &o);
 		else if (orders_find(g, &o))

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-Options opt = { .seed = -1, .steps = -1, .solve_seconds = -1 };
+Options opt = { .seed = -1, .steps = -1, .solve_seconds = -1, .schedule_seconds = -1 };
 
 /* A dump says which passes are done: @done(inline, train). */
 bool options_done(const Model *m, const char *pass)

@@ -19,6 +19,7 @@ typedef struct Change {
 	double again;                   /* bytes that stay for the backward pass (checkpoints.c); 0: any number */
 	int ranks;                      /* of the main mesh; 0: those of the model */
 	double limit;                   /* bytes that values may take by the solver's estimate; 0: any number */
+	int64_t spare;                  /* bytes of a rank that the order of a pipeline leaves */
 	int64_t found;                  /* bytes of a rank with this limit; 0: no trial was needed */
 } Change;
 typedef struct Options {
@@ -32,6 +33,7 @@ typedef struct Options {
 	int64_t memory;                 /* bytes that a rank may use; 0: that of the machine */
 	bool no_recompute;              /* only what @recompute marks is computed again */
 	int64_t solve_seconds;          /* of the solver, counted in work; -1: no limit */
+	int64_t schedule_seconds;       /* of the schedule solver, counted in work; -1: a quarter of one */
 	bool infer;                     /* no training, even if the model asks for it */
 	int64_t chunks;                 /* of sums, for equal bits on any number of ranks; 0: equal for one plan only */
 	bool probe, print, print_io, eval, list_ops, list_annotations, list_passes, version;
