@@ -41,7 +41,7 @@ static int bind(Graph *g)
 static int placed_train(Graph *g)
 {
 	bool fresh = !options_done(g->model, "train");
-	return (fresh && (stages_spread(g) || places_spread(g))) || train_run(g) ? -1 : 0;
+	return (fresh && (stages_spread(g) || placement_spread(g))) || train_run(g) ? -1 : 0;
 }
 
 /* Recomputes the nodes that @recompute marks, and those that trials chose so that a rank fits into its memory. */

@@ -49,13 +49,13 @@ typedef struct Resolve {
 	int *forward, *backward;        /* targets in the order of their names, and of their names read from the end */
 	int64_t compared;               /* names compared with patterns that have no fixed beginning or end */
 	bool dump;                      /* passes may have dropped nodes and values that are named */
-	Map reported;                       /* places with an error: nodes of a group share their annotations */
+	Map reported;                       /* locations with an error: nodes of a group share their annotations */
 	Map exact;                      /* value -> the entries of a @pin that names it exactly */
 	bool pattern;                   /* the annotation is applied by a pattern */
 	int bad;
 } Resolve;
 
-/* Records an error at this place; returns whether it has to be reported, i.e. was not yet. */
+/* Records an error at this location; returns whether it has to be reported, i.e. was not yet. */
 static bool wrong(Resolve *r, Loc loc)
 {
 	void *key = (void *)(uintptr_t)(loc.off * 256 + loc.file + 1);
@@ -127,7 +127,7 @@ static void add_mesh(Resolve *r, const Annot *a)
 	}
 	if (given && given != size) {
 		if (wrong(r, a->loc))
-			err_at(a->loc, "mesh %s has %lld places, but %lld rank%s given", mesh.name,
+			err_at(a->loc, "mesh %s has %lld positions, but %lld rank%s given", mesh.name,
 				(long long)size, (long long)given, given == 1 ? " is" : "s are");
 	}
 	const Mesh *old = mesh_called(r, mesh.name);
@@ -141,22 +141,22 @@ static void add_mesh(Resolve *r, const Annot *a)
 	arena_push(&r->m->scratch, r->mesh, r->nmesh, mesh);
 }
 
-static const Mesh *find_mesh(Resolve *r, const Arg *place)
+static const Mesh *find_mesh(Resolve *r, const Arg *of)
 {
-	const Mesh *mesh = mesh_called(r, place->s);
+	const Mesh *mesh = mesh_called(r, of->s);
 
-	if (!mesh && wrong(r, place->loc)) {
+	if (!mesh && wrong(r, of->loc)) {
 		bool say = diag_errors() < limits.errors;
 		const char **list = arena_array(&r->m->scratch, const char *, say ? r->nmesh + 1 : 1);
 
 		for (int i = 0; say && i < r->nmesh; i++)
 			list[i] = r->mesh[i].name;
-		diag_unknown(place->loc, "no mesh is called", place->s, list);
+		diag_unknown(of->loc, "no mesh is called", of->s, list);
 	}
 	if (!mesh)
 		return NULL;
-	for (int i = 0; place->kind == ARG_INDEX && i < place->narg; i++) {
-		const Arg *a = &place->arg[i];
+	for (int i = 0; of->kind == ARG_INDEX && i < of->narg; i++) {
+		const Arg *a = &of->arg[i];
 		int64_t last = a->kind == ARG_RANGE ? a->j : a->i;
 
 		if (i >= mesh->ndim) {

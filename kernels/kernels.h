@@ -27,7 +27,7 @@ static inline int64_t k_count(const KLoops *l)
 }
 
 /* The offset of the operand at iteration i. */
-static inline int64_t k_place(const KLoops *l, int64_t i)
+static inline int64_t k_offset(const KLoops *l, int64_t i)
 {
 	int64_t at = 0;
 	for (int a = l->n - 1; a >= 0; a--) {
@@ -71,8 +71,8 @@ int k_reduce_f32(Ctx *, float *y, const float *x, KLoops keep, KLoops over, KRed
 /* The mean of `all` elements, of which the loops cover only some: a term of a mean that is split over ranks. */
 int k_mean_shard_f32(Ctx *, float *y, const float *x, KLoops keep, KLoops over, int64_t all);
 
-/* Numbers in [0, 1) by Philox 4x32-10: element i of y is number from + k_place(l, i) of the logical tensor, so that the
- * result does not depend on how the tensor is split.  The innermost stride is 1, or the tensor has one element. */
+/* Numbers in [0, 1) by Philox 4x32-10: element i of y is number from + k_offset(l, i) of the logical tensor, so that
+ * the result does not depend on how the tensor is split.  The innermost stride is 1, or the tensor has one element. */
 int k_random_uniform_f32(Ctx *, float *y, uint64_t seed, uint64_t step, uint64_t key, int64_t from, KLoops l);
 
 /* softmax over the middle of outer x n x inner. */
@@ -139,9 +139,9 @@ int k_attention_f32(Ctx *, float *y, float *lse, const float *q, const float *k,
 int k_attention_grad_f32(Ctx *, float *dq, float *dk, float *dv, const float *q, const float *k, const float *v,
 	const void *mask, const float *y, const float *lse, const float *dy, const KAttention *);
 
-/* rotary: rotates the first rot elements of each head, in pairs, by the angle of its position.  `place` holds the
+/* rotary: rotates the first rot elements of each head, in pairs, by the angle of its position.  `position` holds the
  * positions; if it is NULL, the caches of cosines and sines have one row per sample and position. */
-int k_rotary_f32(Ctx *, float *y, const float *x, const float *cosine, const float *sine, const int64_t *place,
+int k_rotary_f32(Ctx *, float *y, const float *x, const float *cosine, const float *sine, const int64_t *position,
 	const KRotary *);
 
 /* index: gather, y is outer x count x inner of x, which is outer x n x inner. */

@@ -54,7 +54,7 @@ typedef struct KAttention {
 } KAttention;
 
 typedef struct KRotary {
-	i64 batch, heads, seq, width, rot, places;
+	i64 batch, heads, seq, width, rot, positions;
 	KHeads x;
 	int interleaved;
 } KRotary;

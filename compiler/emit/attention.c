@@ -114,7 +114,7 @@ static void call_rotary(const Print *p)
 	args_field_int(p, "seq", x.seq);
 	args_field_int(p, "width", x.width);
 	args_field_int(p, "rot", rot ? rot : x.width);
-	args_field_int(p, "places", cs.d[0]);
+	args_field_int(p, "positions", cs.d[0]);
 	print_heads(p, "x", &x);
 	args_field_int(p, "interleaved", attr_int(n, "interleaved") != 0);
 	text_add(p->t, " })");

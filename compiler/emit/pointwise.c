@@ -99,9 +99,9 @@ static const char *literal(Arena *a, const Value *v)
 	return d < 0 ? arena_printf(a, "(%s)", s) : s;
 }
 
-/* Where an operand is, when the first `loops` loops are at place number `at` of all of them together: "r * 64", "r / 8
+/* Where an operand is, when the first `loops` loops are at iteration `at` of all of them together: "r * 64", "r / 8
  * * 64 + r % 8". */
-static const char *place(Arena *a, const Loop *l, const int64_t *stride, int loops, const char *at)
+static const char *offset(Arena *a, const Loop *l, const int64_t *stride, int loops, const char *at)
 {
 	const char *s = NULL;
 	int64_t inner = 1;
@@ -316,7 +316,7 @@ static void declare(Text *t, const char *tabs, const char **type, const char *wa
 }
 
 /* Pointers to results and operands at a row (none: NULL) of a loop, and variables for operands that a row has one of.
- * load is filled with what reads an operand at the place j of the innermost loop. */
+ * load is filled with what reads an operand at iteration j of the innermost loop. */
 static void print_pointers(const Gen *g, Text *t, const char *tabs, const char *row, const char *j, const char **load)
 {
 	Arena *a = g->e->tree.arena;
@@ -332,7 +332,7 @@ static void print_pointers(const Gen *g, Text *t, const char *tabs, const char *
 		declare(t, tabs, &type, arena_printf(a, "%s ", c), arena_printf(a, "*y%d = %s", i, at));
 	}
 	for (int i = 0; i < g->ntake; i++) {
-		const char *c = ctype_of(g->take[i]), *at = row ? place(a, l, l->stride[i], outer, row) : NULL, *from;
+		const char *c = ctype_of(g->take[i]), *at = row ? offset(a, l, l->stride[i], outer, row) : NULL, *from;
 		int64_t step = l->n ? l->stride[i][l->n - 1] : 0;
 		int k = g->at + i;
 		load[i] = step == 0 ? arena_printf(a, "x%d", i) : step == 1 ? arena_printf(a, "x%d[%s]", i,
@@ -393,7 +393,7 @@ static const char *cuda_body(const Gen *g)
 	Text t = { 0 };
 	const char *load[OPERANDS] = { 0 };
 	for (int i = 0; i < g->ntake; i++) {
-		const char *at = place(a, &g->l, g->l.stride[i], g->l.n, "e");
+		const char *at = offset(a, &g->l, g->l.stride[i], g->l.n, "e");
 		load[i] = arena_printf(a, "x%d[%s]", i, at ? at : "0");
 	}
 	text_add(&t, "\ti64 e = element();\n\tif (e >= %" PRId64 ")\n\t\treturn;\n", elements(&g->l, 0, g->l.n));

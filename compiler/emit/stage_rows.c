@@ -99,16 +99,16 @@ void stage_rows_print(const Emit *e)
 		? p->stages->schedule->name :
 		p->stages->csv ? "from a file" : "by the solver", pipe->nstage, pipe->nrank, pipe->micros,
 		pipe->micros == 1 ? "" : "es");
-	printf("stage %-12s %6s %12s %10s %10s %10s %7s %12s %7s  %s\n", "ranks", "layers", "parameters", "F ms", "B ms",
-		"W ms", "copies", "bytes", "idle", "values");
+	printf("stage %-12s %6s %12s %10s %10s %10s %7s %12s %7s  %s\n", "ranks", "layers", "parameters", "F ms",
+		"B ms", "W ms", "copies", "bytes", "idle", "values");
 	for (int s = 0; s < pipe->nstage; s++) {
 		int k = role_of_stage(p, s);
 		const Role *r = &p->role[k];
 		Layout l = memplan_of_role(p, r);
 		char ranks[32];
 		ranks_text(r, ranks, sizeof ranks);
-		printf("%5d %-12s %6d %12" PRId64 " %10.3f %10.3f %10.3f %7d %12" PRId64 " %6.1f%%  %s .. %s\n", s, ranks,
-			row[s].layers, row[s].params,
+		printf("%5d %-12s %6d %12" PRId64 " %10.3f %10.3f %10.3f %7d %12" PRId64 " %6.1f%%  %s .. %s\n", s,
+			ranks, row[s].layers, row[s].params,
 			1e3 * pipe->stage[s].f, 1e3 * pipe->stage[s].b, 1e3 * pipe->stage[s].w,
 			row[s].copies ? row[s].copies : 1, l.slab + l.window, 100 * (1 - play.busy[k] / play.period),
 			row[s].first ? emit_comment(e->tree.arena, row[s].first) : "",

@@ -24,7 +24,7 @@ typedef struct Tenant { bool began; int open; int *lane; int32_t *end; int nend;
 typedef struct Clocks {
 	Walk *w;
 	int n;                          /* lanes that are counted */
-	int *count;                     /* by lane: its place among them, or -1 */
+	int *count;                     /* by lane: its index among them, or -1 */
 	int32_t *now;                   /* [lane][n]: tasks of each counted lane that are in its past */
 	int32_t **made, **given;        /* by register, by use: [piece][n]; NULL: only its own lane reads it */
 	int32_t **sent;                 /* by channel: [n] of its last message */

@@ -24,18 +24,18 @@
 #include <math.h>
 #include <string.h>
 
-static void give(Words *w, int l, int k, int place, double end, int origin, int *nstack)
+static void give(Words *w, int l, int k, int position, double end, int origin, int *nstack)
 {
 	Pass *s = &w->pass;
 	for (const int *line = w->send[l]; *line >= 0; line++) {
 		const Line *n = &w->line[*line];
 		int clock = w->nrank + *line;
 		LineMessage *m = &s->message[(size_t)*line * (size_t)w->micros + (size_t)k];
-		*m = (LineMessage){ end, end + n->latency + n->busy, place, origin };
+		*m = (LineMessage){ end, end + n->latency + n->busy, position, origin };
 		if (n->busy > 0) {
 			double free = s->end[clock];
 			if (free > end)
-				*m = (LineMessage){ free, free + n->latency + n->busy, place, s->origin[clock] };
+				*m = (LineMessage){ free, free + n->latency + n->busy, position, s->origin[clock] };
 			s->end[clock] = m->sent + n->busy;
 			s->origin[clock] = m->origin;
 		}

@@ -3,7 +3,7 @@
  *
  *   1. every named schedule that fits, with its BW blocks split, and list schedules under several rules (list.c);
  *   2. simulated annealing from the best of these.  Only a change of the critical cycle can lower the period: blocks
- *      are its tasks that run back to back on one rank, and a move takes a task to another place of its block;
+ *      are its tasks that run back to back on one rank, and a move takes a task to another position of its block;
  *   3. an exact search (exact.c); 2 and 3 again with twice the work, until the best is proven or the work is used up;
  *   4. moves on the longest path that lower the makespan, then swaps back towards the order that it began with.
  *
@@ -155,7 +155,7 @@ message:        /* it waits for its sender, or for the message before it on its 
 			if (k < 0)
 				return;
 			const LineMessage *m = &p->message[(size_t)line * (size_t)w->micros + (size_t)k];
-			i = hi = m->place;
+			i = hi = m->position;
 			if (p->start[r][i] + w->seconds[o[r].at[i]] == m->sent)
 				break;
 		}
@@ -287,7 +287,7 @@ static void anneal(Search *s, double work, double hot)
 
 /* ---- ties ---- */
 
-/* Moves task `from` of rank r to another place if that makes the best order better, or, with ties, not worse. */
+/* Moves task `from` of rank r to another position if that makes the best order better, or, with ties, not worse. */
 static bool change(Search *s, int r, int from, int to, bool ties)
 {
 	Words *w = s->w;
@@ -326,15 +326,15 @@ static bool shorten(Search *s)
 	return false;
 }
 
-/* Swaps neighbours of rank r back towards the order of the start.  place: [letter][micro-batch], in that order. */
-static void restore(Search *s, int r, int *place)
+/* Swaps neighbours of rank r back towards the order of the start.  position: [letter][micro-batch], in that order. */
+static void restore(Search *s, int r, int *position)
 {
 	const Words *w = s->w;
 	int *micro = arena_array(s->a, int, s->now[r].n + 1), *at = s->now[r].at;
 	memset(w->pass.count, 0, sizeof *w->pass.count * (size_t)w->nletter);
 	for (int i = 0; i < s->start[r].n; i++) {
 		int l = s->start[r].at[i];
-		place[l * w->micros + w->pass.count[l]++] = i;
+		position[l * w->micros + w->pass.count[l]++] = i;
 	}
 	memset(w->pass.count, 0, sizeof *w->pass.count * (size_t)w->nletter);
 	for (int i = 0; i < s->now[r].n; i++)
@@ -342,7 +342,8 @@ static void restore(Search *s, int r, int *place)
 	for (bool more = true; more && w->work < s->budget;) {
 		more = false;
 		for (int i = 0; i + 1 < s->now[r].n && w->work < s->budget; i++) {
-			int a = place[at[i] * w->micros + micro[i]], b = place[at[i + 1] * w->micros + micro[i + 1]];
+			int a = position[at[i] * w->micros + micro[i]];
+			int b = position[at[i + 1] * w->micros + micro[i + 1]];
 			if (a < b || !change(s, r, i, i + 1, true))
 				continue;
 			int t = micro[i];
@@ -360,9 +361,9 @@ static void polish(Search *s)
 	words_copy(w, s->now, s->best);
 	while (s->cost.makespan > s->bound.makespan * (1 + 1e-9) && shorten(s)) {
 	}
-	int *place = arena_array(s->a, int, (size_t)w->nletter * (size_t)w->micros);
+	int *position = arena_array(s->a, int, (size_t)w->nletter * (size_t)w->micros);
 	for (int r = 0; r < w->nrank; r++)
-		restore(s, r, place);
+		restore(s, r, position);
 }
 
 /* ---- all of it ---- */

@@ -18,7 +18,7 @@ typedef struct Line {
 	double latency, busy;
 } Line;
 /* A message leaves, and arrives; the position of its sender in its word; see `origin` below. */
-typedef struct LineMessage { double sent, there; int place, origin; } LineMessage;
+typedef struct LineMessage { double sent, there; int position, origin; } LineMessage;
 
 /* What a pass computes.  Clocks are the ranks and, behind them, the lines.  `origin` is the clock from whose beginning
  * the longest path comes. */

@@ -42,7 +42,7 @@ const char *boxing_made(const Node *n)
 	return v->def->from ? v->def->from : loc_text(v->def->loc);
 }
 
-static bool lies_as(const Value *v, const Sbp *to, const Place *place)
+static bool lies_as(const Value *v, const Sbp *to, const Placement *place)
 {
 	return v->place->mesh == place->mesh && sbp_equal(v->sbp, to, place->mesh->ndim);
 }
@@ -96,7 +96,7 @@ static const char *suffix(const Sbp *s, int ndim)
 }
 
 /* A new value with the type of v, in another SBP or placement. */
-static Value *new_copy(Graph *g, const Value *v, const Sbp *s, Place *place, Loc loc, const char *name)
+static Value *new_copy(Graph *g, const Value *v, const Sbp *s, Placement *place, Loc loc, const char *name)
 {
 	Value *out = graph_fresh(g, name_fmt("%s.%s", v->name, name));
 	int ndim = place->mesh->ndim;
@@ -135,7 +135,7 @@ static void put(Graph *g, Node *n, Value *in, Value *out, const Cause *c)
 	node_in(n, in);
 	node_out(n, out);
 	n->place = out->place;
-	places_note(g, n);
+	placement_note(g, n);
 	n->from = c->from;
 	if (every_step(g, in, out) && !microbatch_updates(c->by))
 		microbatch_begin(n);
@@ -148,7 +148,7 @@ static void put(Graph *g, Node *n, Value *in, Value *out, const Cause *c)
 }
 
 /* One transfer as a node; result: the value it gives; NULL: a new one. */
-static Value *hop(Graph *g, Value *v, const Sbp *to, Place *place, const Cause *c, Value *result)
+static Value *hop(Graph *g, Value *v, const Sbp *to, Placement *place, const Cause *c, Value *result)
 {
 	Node *n = node_new(g, name_of("sbpcc"), name_of("Boxing"), c->loc);
 	Value *out = result ? result : new_copy(g, v, to, place, c->loc, suffix(to, place->mesh->ndim));
@@ -165,14 +165,14 @@ static int64_t elem_bytes(const Value *v)
 	return bits < 8 ? 1 : bits / 8;
 }
 
-static const BoxingRoute *way(const Value *v, const Sbp *to, const Place *place)
+static const BoxingRoute *way(const Value *v, const Sbp *to, const Placement *place)
 {
 	Form f = form_of(v), t = sbp_form(v, to, place->mesh);
 	return boxing_route_find(&f, &t, elem_bytes(v));
 }
 
 /* The placement of an intermediate form: that of one of the two ends. */
-static Place *place_of(const Form *f, Place *from, Place *to)
+static Placement *placement_of(const Form *f, Placement *from, Placement *to)
 {
 	const Mesh *m = from->mesh;
 	bool same = f->ndim == m->ndim && f->first == m->first && f->rank == m->rank;
@@ -208,7 +208,7 @@ static bool may_share(const Value *v, const Copy *c, const Node *by)
 	return !parameter(v) || c->back == backward(by) || (c->v->def && microbatch_begins(c->v->def));
 }
 
-static Value *copy_as(Boxing *b, const Value *v, const Sbp *to, const Place *place, const Node *by)
+static Value *copy_as(Boxing *b, const Value *v, const Sbp *to, const Placement *place, const Node *by)
 {
 	for (const Copy *c = map_get(&b->copies, v); c; c = c->next)
 		if (may_share(v, c, by) && lies_as(c->v, to, place))
@@ -256,13 +256,13 @@ static bool overlaps(const Value *v)
 }
 
 /* In a pipeline, whether a copy is on a third stage: values are not passed on from stage to stage. */
-static bool elsewhere(const Boxing *b, const Value *v, const Value *copy, const Place *to)
+static bool elsewhere(const Boxing *b, const Value *v, const Value *copy, const Placement *to)
 {
 	return b->g->model->plan->stages && copy->place->mesh != v->place->mesh && copy->place->mesh != to->mesh;
 }
 
 /* The value in this SBP and placement: itself, an existing copy, or the end of a new route. */
-static Value *boxed(Boxing *b, Value *v, const Sbp *to, Place *place, const Cause *c)
+static Value *boxed(Boxing *b, Value *v, const Sbp *to, Placement *place, const Cause *c)
 {
 	Value *from = lies_as(v, to, place) ? v : copy_as(b, v, to, place, c->by), *x;
 	if (from)
@@ -288,9 +288,9 @@ static Value *boxed(Boxing *b, Value *v, const Sbp *to, Place *place, const Caus
 		v->def->mark = 1;
 		return remember(b, v, out, c->by);
 	}
-	Place *start = from->place;
+	Placement *start = from->place;
 	for (int i = 0; i < r->n; i++) {
-		Place *at = place_of(&r->form[i], start, place);
+		Placement *at = placement_of(&r->form[i], start, place);
 		Sbp s[MESH_DIMS];
 		for (int k = 0; k < at->mesh->ndim; k++)
 			s[k] = i + 1 < r->n ? written(v, &r->form[i].cut[k]) : to[k];
@@ -311,7 +311,7 @@ static void box_result(Boxing *b, Node *n, int i, const Sbp *from)
 	v->def = NULL;
 	const BoxingRoute *r = way(raw, v->sbp, v->place);
 	for (int k = 0; k + 1 < r->n; k++) {
-		Place *at = place_of(&r->form[k], n->place, v->place);
+		Placement *at = placement_of(&r->form[k], n->place, v->place);
 		Sbp s[MESH_DIMS];
 		for (int m = 0; m < at->mesh->ndim; m++)
 			s[m] = written(v, &r->form[k].cut[m]);
@@ -338,7 +338,7 @@ static void drop_casts(Graph *g)
 static void box_node(Boxing *b, Node *n)
 {
 	Graph *g = b->g;
-	Place *place = n->place;
+	Placement *place = n->place;
 	const NdSig *s = is_box(n) ? NULL : cheapest_find(n, place->mesh, false, g->scratch);
 	Cause c = { n->loc, n->from, n };
 	n->mark = 0;

@@ -556,7 +556,7 @@ static void read_values(Candidates *w)
 			__builtin_prefetch(w->g->value[i + 6]->factors);
 		}
 		graph_ahead_value(w->g->value, i, n);
-		bool none = !v->type || v->type->kind != TY_TENSOR || v->type->ndim < 0 || !places_here(v, w->mesh);
+		bool none = !v->type || v->type->kind != TY_TENSOR || v->type->ndim < 0 || !placement_here(v, w->mesh);
 		bool tried = false;
 		const Kind *like = next ? w->kind[next - 1] : NULL;
 		w->trait[i] = trait_of(v);

@@ -260,7 +260,7 @@ static bool any_marked(const Graph *g)
 /* New values take the SBP of the cheapest signatures; new constants are B. */
 static void settle_new(Graph *g)
 {
-	places_new(g);
+	placement_new(g);
 	for (int i = 0; i < g->nvalue; i++)
 		if (!g->value[i]->sbp && !g->value[i]->def)
 			g->value[i]->sbp = arena_array(g->arena, Sbp, g->value[i]->place->mesh->ndim);

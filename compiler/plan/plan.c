@@ -149,7 +149,7 @@ int plan_prepare(Graph *g)
 		return -1;
 	stages_updates(g);
 	stages_constants(g);
-	if (places_find(g, p))
+	if (placement_find(g, p))
 		return -1;
 	if (opt.chunks && p->main->cuda && !kernel_any_has(TARGET_CUDA, KERNEL_CHUNKS)) {
 		err_at(p->main->loc, "--deterministic=any-ranks: the kernels of CUDA do not sum in chunks");

@@ -21,7 +21,7 @@ struct Mesh {
 	const int *rank;                /* else it is rank[i * dim[1] + j] */
 	const int *index; int nindex;   /* with it: by rank, 1 + its index in the mesh; 0: not of the mesh */
 };
-struct Place {
+struct Placement {
 	const Mesh *mesh;
 	const Arg *on;                  /* the argument of @on; NULL: there is one mesh, so @on is not needed */
 };
@@ -32,13 +32,13 @@ void mesh_ranks(Model *, Mesh *, const int *rank);           /* sets its ranks, 
 int  mesh_rank(const Mesh *, int index);
 int  mesh_index(const Mesh *, int rank);                     /* -1: not of the mesh */
 
-/* places.c: the placement of nodes and values, where there are several meshes or submeshes. */
-int  places_spread(Graph *);                                 /* before the backward pass: writes @on on every node */
-int  places_find(Graph *, Plan *);                           /* of every node and value; -1 after explaining */
-void places_new(Graph *);                                    /* new nodes take the placement of those they replace */
-void places_note(Graph *, Node *);                           /* its placement as an annotation */
-bool places_here(const Value *, const Mesh *);               /* it is computed and held on this mesh */
-bool places_apart(const Place *, const Place *);             /* they have no rank in common */
+/* placement.c: the placement of nodes and values, where there are several meshes or submeshes. */
+int  placement_spread(Graph *);                                 /* before the backward pass: writes @on on every node */
+int  placement_find(Graph *, Plan *);                           /* of every node and value; -1 after explaining */
+void placement_new(Graph *);                                    /* new nodes take the placement of those they replace */
+void placement_note(Graph *, Node *);                           /* its placement as an annotation */
+bool placement_here(const Value *, const Mesh *);               /* it is computed and held on this mesh */
+bool placement_apart(const Placement *, const Placement *);             /* they have no rank in common */
 
 /* in_flight.c: micro-batches of a stage in memory at the same time: from F to B, from F to W, from B to W. */
 typedef struct InFlight { int f_b, f_w, b_w; } InFlight;

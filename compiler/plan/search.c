@@ -419,7 +419,7 @@ static void settle(Search *s, const int *choice)
 	for (int i = 0; i < g->nvalue; i++) {
 		Value *v = g->value[i];
 		graph_ahead_value(g->value, i, g->nvalue);
-		if (!s->candidates.kind[i] && !places_here(v, s->mesh))
+		if (!s->candidates.kind[i] && !placement_here(v, s->mesh))
 			continue;
 		int x = search_variable(s, i);
 		const struct Chosen *c = &all_b;

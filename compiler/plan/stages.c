@@ -484,7 +484,7 @@ static Arg *place_arg(Spread *w, int stage)
 	return on;
 }
 
-static void annotate(Graph *g, Annot **list, const char *name, const Arg *arg, int narg, AnnotPlace where)
+static void annotate(Graph *g, Annot **list, const char *name, const Arg *arg, int narg, AnnotOn where)
 {
 	Annot *a = arena_new(g->arena, Annot);
 	a->name = name_of(name);
@@ -655,7 +655,8 @@ void stages_constants(Graph *g)
 		for (int k = 0; k < g->node[i]->nin; k++) {
 			Value *v = g->node[i]->in[k];
 			int stage = g->node[i]->stage;
-			if (!v || v->graph != g || v->def || v->param || v->input || !v->data || state[v->id] || stage < 0)
+			bool constant = v && v->graph == g && v->data && !v->def && !v->param && !v->input;
+			if (!constant || state[v->id] || stage < 0)
 				continue;
 			if (by[v->id] >= 0 && by[v->id] != stage)
 				hold_everywhere(&w, v);

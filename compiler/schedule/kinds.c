@@ -26,7 +26,7 @@ bool kinds_moves(const Node *n)
 }
 
 /* The coordinate of a placement along the axis of the pipeline; -1: several. */
-int kinds_rank(const Plan *p, const Place *at)
+int kinds_rank(const Plan *p, const Placement *at)
 {
 	const Mesh *m = p->main;
 	int inner = 1;

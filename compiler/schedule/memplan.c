@@ -197,7 +197,7 @@ static int by_length(const void *a, const void *b)
 static bool meet(const Slot *a, const Slot *b)
 {
 	return a->window == b->window && a->first <= b->last && b->first <= a->last &&
-		!places_apart(a->v->place, b->v->place);
+		!placement_apart(a->v->place, b->v->place);
 }
 
 /* The offset of the tightest gap between the slots that have an offset already; these are sorted by offset. */
@@ -347,7 +347,7 @@ static int64_t above(const Plan *first, const Slot *s)
 	int64_t at = 0;
 	for (int i = 0; i < first->nkept; i++) {
 		const Slot *o = first->kept[i];
-		if (o->window == s->window && !places_apart(o->v->place, s->v->place) &&
+		if (o->window == s->window && !placement_apart(o->v->place, s->v->place) &&
 			o->offset + memplan_aligned(slot_room(o)) > at)
 			at = o->offset + memplan_aligned(slot_room(o));
 	}

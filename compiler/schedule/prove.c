@@ -293,7 +293,7 @@ static int overlaps(Graph *g, const Plan *p)
 		for (int k = i + 1; k < n && list[k]->window == a->window && list[k]->offset < a->offset + slot_room(a);
 			k++)
 			if (list[k]->first <= a->last && a->first <= list[k]->last &&
-				!places_apart(list[k]->v->place, a->v->place))
+				!placement_apart(list[k]->v->place, a->v->place))
 				die("%s and %s overlap while both live", a->v->name, list[k]->v->name);
 	}
 	return 0;

@@ -140,7 +140,7 @@ bool kinds_together(const Node *, const Node *);             /* they run in one 
 bool kinds_moves(const Node *);                              /* a transfer that is not made of own elements alone */
 bool kinds_between(const Node *transfer);                    /* it is a queue between stages */
 bool kinds_split(const Stages *);                            /* B and W are blocks of their own */
-int  kinds_rank(const Plan *, const Place *);                /* its coordinate along the pipeline; -1: several */
+int  kinds_rank(const Plan *, const Placement *);                /* its coordinate along the pipeline; -1: several */
 
 /* reduce.c: which nodes reduce the gradients of a stage, and when. */
 void reduce_mark(Graph *);

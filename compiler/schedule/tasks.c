@@ -163,7 +163,7 @@ static void role_tasks(Graph *g, Role *r, const PipeOrder *o)
 	r->ntask = 0;
 	add_task(g, r, full_block(p, BLOCK_BEGIN, -1), -1);
 	if (p->stages) {
-		Place at = { .mesh = p->main };
+		Placement at = { .mesh = p->main };
 		Mesh one = *p->main;
 		one.nrank = 1;
 		one.rank = NULL;

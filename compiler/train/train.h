@@ -137,7 +137,7 @@ const Annot *recompute_first(const Graph *);                 /* of the first nod
 
 /* The plan of a program, Model.plan.  Passes fill it from the top; the headers of those passes define its types. */
 typedef struct Mesh Mesh;
-typedef struct Place Place;
+typedef struct Placement Placement;
 typedef struct Forms Forms;
 typedef struct Channels Channels;
 typedef struct Slot Slot;
@@ -171,7 +171,7 @@ struct Plan {
 	Mesh **mesh; int nmesh;
 	Mesh *main;                     /* the default mesh */
 	Mesh *world;                    /* all ranks; the default mesh when there is no other */
-	Place **place; int nplace;      /* all placements in use */
+	Placement **place; int nplace;      /* all placements in use */
 	Forms *forms;                   /* of the main program, for all programs */
 	Channels *channels;             /* as forms */
 	Slot **slot;                    /* by value id; NULL: never in memory (a constant written into the code) */

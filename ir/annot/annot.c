@@ -1,8 +1,8 @@
 /* Annotations: @name(arguments).
  *
- * One table gives the places and arguments of each annotation; it also holds the words that may be values (optimizers,
- * schedules, initialisers, ...).  Checks, "did you mean" and LANGUAGE.md follow it.  resolve.c checks what depends on
- * other parts of the model. */
+ * One table lists for each annotation where it may stand and which arguments it takes; it also holds the words that
+ * may be values (optimizers, schedules, initialisers, ...).  Checks, "did you mean" and LANGUAGE.md follow it.
+ * resolve.c checks what depends on the rest of the model. */
 #include "annot.h"
 
 #include <stdlib.h>
@@ -13,117 +13,117 @@
  * a|b|c, or a family of this table. */
 typedef struct Row {
 	const char *family, *name, *args, *help;
-	int places;                     /* of the family "@" */
+	int on;                         /* of the family "@" */
 } Row;
 
 /* clang-format off */
 static const Row rows[] = {
 	/* the model */
-	{ .family = "@", .name = "mesh", .places = ON_MODEL,
+	{ .family = "@", .name = "mesh", .on = ON_MODEL,
 	  .args = "name:word! device:cpu|cuda! shape:counts! ranks:ranks*",
 	  .help = "a named array of devices; ranks default to 0, 1, 2, ..." },
-	{ .family = "@", .name = "pipeline", .places = ON_MODEL, .args = "axis:index! stages:count schedule:str",
+	{ .family = "@", .name = "pipeline", .on = ON_MODEL, .args = "axis:index! stages:count schedule:str",
 	  .help = "an axis of the mesh enumerates the ranks of a pipeline; more stages than ranks are chunks" },
-	{ .family = "@", .name = "lane", .places = ON_MODEL, .args = "rank:index! tasks:str!",
+	{ .family = "@", .name = "lane", .on = ON_MODEL, .args = "rank:index! tasks:str!",
 	  .help = "a dump: what a rank of the pipeline runs in a step, as stage, kind (F, I, W, or B: both) and "
 	          "micro-batch" },
-	{ .family = "@", .name = "train", .places = ON_MODEL,
+	{ .family = "@", .name = "train", .on = ON_MODEL,
 	  .args = "group:group* loss:name+loss metrics:metrics optimizer:optimizer schedule:schedule clip:clip "
 	          "precision:precision batch:count microbatch:count accumulate:count steps:count epochs:count "
 	          "data:data seed:index ema:unit",
 	  .help = "what is trained, how, on which data" },
-	{ .family = "@", .name = "metric", .places = ON_MODEL, .args = "metric:metric* *:metric",
+	{ .family = "@", .name = "metric", .on = ON_MODEL, .args = "metric:metric* *:metric",
 	  .help = "reported beside the loss; a key is its name" },
-	{ .family = "@", .name = "place", .places = ON_MODEL,
-	  .args = "names:names* on:place stage:index sbp:sbps recompute:flag keep:flag precision:type frozen:flag",
+	{ .family = "@", .name = "place", .on = ON_MODEL,
+	  .args = "names:names* on:placement stage:index sbp:sbps recompute:flag keep:flag precision:type frozen:flag",
 	  .help = "annotates nodes and values by name or pattern" },
-	{ .family = "@", .name = "pin", .places = ON_MODEL, .args = "names:names* on:place sbp:sbps",
+	{ .family = "@", .name = "pin", .on = ON_MODEL, .args = "names:names* on:placement sbp:sbps",
 	  .help = "annotates values, also those that the compiler adds (w.grad)" },
-	{ .family = "@", .name = "param", .places = ON_MODEL, .args = "names:names*",
+	{ .family = "@", .name = "param", .on = ON_MODEL, .args = "names:names*",
 	  .help = "these initialisers are trained" },
-	{ .family = "@", .name = "state", .places = ON_MODEL, .args = "names:names*",
+	{ .family = "@", .name = "state", .on = ON_MODEL, .args = "names:names*",
 	  .help = "these initialisers are kept but not trained" },
-	{ .family = "@", .name = "freeze", .places = ON_MODEL, .args = "names:names*",
+	{ .family = "@", .name = "freeze", .on = ON_MODEL, .args = "names:names*",
 	  .help = "these parameters stay as they are" },
-	{ .family = "@", .name = "batchnorm", .places = ON_MODEL,
+	{ .family = "@", .name = "batchnorm", .on = ON_MODEL,
 	  .args = "names:names* frozen:flag local:count unbiased:flag",
 	  .help = "batch normalisation that keeps its stored statistics, or has @local_stats or @unbiased" },
-	{ .family = "@", .name = "any_ranks", .places = ON_MODEL, .args = "chunks:count",
+	{ .family = "@", .name = "any_ranks", .on = ON_MODEL, .args = "chunks:count",
 	  .help = "sums in so many chunks (8), a power of two: 1, 2, 4 .. as many ranks give the same bits" },
-	{ .family = "@", .name = "done", .places = ON_MODEL, .args = "passes:word*",
+	{ .family = "@", .name = "done", .on = ON_MODEL, .args = "passes:word*",
 	  .help = "a dump: these passes have run" },
-	{ .family = "@", .name = "made", .places = ON_MODEL,
+	{ .family = "@", .name = "made", .on = ON_MODEL,
 	  .args = "by:str! model:str! sum:str! options:str* place:str place_sum:str",
 	  .help = "a plan: by which sbpcc, from which files (with their SHA-1) and options" },
-	{ .family = "@", .name = "program", .places = ON_MODEL, .args = "name:eval|infer!",
+	{ .family = "@", .name = "program", .on = ON_MODEL, .args = "name:eval|infer!",
 	  .help = "a dump: what follows is this other program of the model" },
 	/* nodes and groups of nodes */
-	{ .family = "@", .name = "on", .places = ON_NODE | ON_VALUE, .args = "mesh:place!",
+	{ .family = "@", .name = "on", .on = ON_NODE | ON_VALUE, .args = "mesh:placement!",
 	  .help = "the devices that do it or hold it" },
-	{ .family = "@", .name = "sbp", .places = ON_NODE, .args = "entry:sbps*",
+	{ .family = "@", .name = "sbp", .on = ON_NODE, .args = "entry:sbps*",
 	  .help = "the signature: operands -> results" },
-	{ .family = "@", .name = "stage", .places = ON_NODE, .args = "number:index!",
+	{ .family = "@", .name = "stage", .on = ON_NODE, .args = "number:index!",
 	  .help = "the stage of the pipeline" },
-	{ .family = "@", .name = "recompute", .places = ON_NODE, .args = "segment:count",
+	{ .family = "@", .name = "recompute", .on = ON_NODE, .args = "segment:count",
 	  .help = "computed again in the backward pass instead of kept; nodes of one segment together" },
-	{ .family = "@", .name = "keep", .places = ON_NODE, .args = "",
+	{ .family = "@", .name = "keep", .on = ON_NODE, .args = "",
 	  .help = "never chosen to be computed again in the backward pass" },
-	{ .family = "@", .name = "again", .places = ON_NODE, .args = "",
+	{ .family = "@", .name = "again", .on = ON_NODE, .args = "",
 	  .help = "a dump: computed again for the backward pass" },
-	{ .family = "@", .name = "precision", .places = ON_NODE, .args = "type:type!",
+	{ .family = "@", .name = "precision", .on = ON_NODE, .args = "type:type!",
 	  .help = "computed in this type" },
-	{ .family = "@", .name = "frozen", .places = ON_NODE, .args = "",
+	{ .family = "@", .name = "frozen", .on = ON_NODE, .args = "",
 	  .help = "batch normalisation: stored statistics; others: no gradient for their parameters" },
-	{ .family = "@", .name = "local_stats", .places = ON_NODE, .args = "parts:count!",
+	{ .family = "@", .name = "local_stats", .on = ON_NODE, .args = "parts:count!",
 	  .help = "batch normalisation: statistics of each of so many equal parts of the batch, not of all of it" },
-	{ .family = "@", .name = "unbiased", .places = ON_NODE, .args = "",
+	{ .family = "@", .name = "unbiased", .on = ON_NODE, .args = "",
 	  .help = "batch normalisation: the running variance takes the unbiased estimate, as PyTorch's does" },
-	{ .family = "@", .name = "when", .places = ON_NODE, .args = "condition:str!",
+	{ .family = "@", .name = "when", .on = ON_NODE, .args = "condition:str!",
 	  .help = "in a definition: the node exists only if this holds" },
-	{ .family = "@", .name = "from", .places = ON_NODE, .args = "place:str!",
+	{ .family = "@", .name = "from", .on = ON_NODE, .args = "location:str!",
 	  .help = "a dump: where the node stood originally" },
-	{ .family = "@", .name = "opset", .places = ON_NODE, .args = "version:count!",
+	{ .family = "@", .name = "opset", .on = ON_NODE, .args = "version:count!",
 	  .help = "a dump: the operator as of this version, not the newest" },
-	{ .family = "@", .name = "backward", .places = ON_NODE, .args = "which:B|W!",
+	{ .family = "@", .name = "backward", .on = ON_NODE, .args = "which:B|W!",
 	  .help = "a dump: the half of the backward pass that it belongs to, gradients of inputs (B) or of "
 	          "weights (W)" },
-	{ .family = "@", .name = "begin", .places = ON_NODE, .args = "",
+	{ .family = "@", .name = "begin", .on = ON_NODE, .args = "",
 	  .help = "a dump: runs once, before the micro-batches of a step" },
-	{ .family = "@", .name = "update", .places = ON_NODE, .args = "",
+	{ .family = "@", .name = "update", .on = ON_NODE, .args = "",
 	  .help = "a dump: runs once, after the micro-batches of a step" },
-	{ .family = "@", .name = "fused", .places = ON_NODE, .args = "action:count!",
+	{ .family = "@", .name = "fused", .on = ON_NODE, .args = "action:count!",
 	  .help = "a dump: runs as one action with the other nodes of that number" },
-	{ .family = "@", .name = "with", .places = ON_GROUP,
-	  .args = "on:place stage:index recompute:flag keep:flag precision:type frozen:flag",
+	{ .family = "@", .name = "with", .on = ON_GROUP,
+	  .args = "on:placement stage:index recompute:flag keep:flag precision:type frozen:flag",
 	  .help = "the annotations of all nodes in { }" },
 	/* values */
-	{ .family = "@", .name = "sbp", .places = ON_VALUE, .args = "entry:sbp*",
+	{ .family = "@", .name = "sbp", .on = ON_VALUE, .args = "entry:sbp*",
 	  .help = "how it lies on its mesh, one per axis" },
-	{ .family = "@", .name = "init", .places = ON_VALUE, .args = "how:init!",
+	{ .family = "@", .name = "init", .on = ON_VALUE, .args = "how:init!",
 	  .help = "a parameter, and what it is at the start" },
-	{ .family = "@", .name = "frozen", .places = ON_VALUE, .args = "",
+	{ .family = "@", .name = "frozen", .on = ON_VALUE, .args = "",
 	  .help = "an initialiser: a parameter that stays as it is" },
-	{ .family = "@", .name = "factors", .places = ON_VALUE, .args = "axes:any*",
+	{ .family = "@", .name = "factors", .on = ON_VALUE, .args = "axes:any*",
 	  .help = "a dump: each axis as a product" },
-	{ .family = "@", .name = "gradient", .places = ON_VALUE, .args = "value:name!",
+	{ .family = "@", .name = "gradient", .on = ON_VALUE, .args = "value:name!",
 	  .help = "a dump: a parameter whose gradient is also that of another, which names it" },
-	{ .family = "@", .name = "copies", .places = ON_VALUE, .args = "number:count!",
+	{ .family = "@", .name = "copies", .on = ON_VALUE, .args = "number:count!",
 	  .help = "a dump: memory for so many micro-batches of it" },
-	{ .family = "@", .name = "into", .places = ON_VALUE, .args = "value:name!",
+	{ .family = "@", .name = "into", .on = ON_VALUE, .args = "value:name!",
 	  .help = "an update: lives where that older value lived" },
-	{ .family = "@", .name = "denotation", .places = ON_VALUE | ON_ATTR, .args = "meaning:str! axes:str* at:str",
+	{ .family = "@", .name = "denotation", .on = ON_VALUE | ON_ATTR, .args = "meaning:str! axes:str* at:str",
 	  .help = "what the value and its axes stand for" },
 	/* anything */
-	{ .family = "@", .name = "op", .places = ON_FUNCTION, .args = "since:count until:count",
+	{ .family = "@", .name = "op", .on = ON_FUNCTION, .args = "since:count until:count",
 	  .help = "a definition: the versions of the operator that it defines" },
-	{ .family = "@", .name = "test", .places = ON_FUNCTION, .args = "operands:str!",
+	{ .family = "@", .name = "test", .on = ON_FUNCTION, .args = "operands:str!",
 	  .help = "a definition: operands for the test that walks the table" },
-	{ .family = "@", .name = "meta", .places = ON_NODE | ON_VALUE | ON_GRAPH | ON_FUNCTION | ON_ATTR,
+	{ .family = "@", .name = "meta", .on = ON_NODE | ON_VALUE | ON_GRAPH | ON_FUNCTION | ON_ATTR,
 	  .args = "key:str! value:str! at:str",
 	  .help = "a metadata entry" },
-	{ .family = "@", .name = "doc", .places = ON_NODE | ON_VALUE | ON_GRAPH | ON_ATTR, .args = "text:str! at:str",
+	{ .family = "@", .name = "doc", .on = ON_NODE | ON_VALUE | ON_GRAPH | ON_ATTR, .args = "text:str! at:str",
 	  .help = "documentation" },
-	{ .family = "@", .name = "unknown", .places = ON_MODEL | ON_NODE | ON_VALUE | ON_GRAPH | ON_FUNCTION | ON_ATTR,
+	{ .family = "@", .name = "unknown", .on = ON_MODEL | ON_NODE | ON_VALUE | ON_GRAPH | ON_FUNCTION | ON_ATTR,
 	  .args = "bytes:str* at:str",
 	  .help = "protobuf fields that sbpcc does not know, in hexadecimal" },
 
@@ -384,7 +384,7 @@ static bool is_slice(const Arg *a)
 	return is_range(a) || a->kind == ARG_STAR;
 }
 
-static bool is_place(const Arg *a)
+static bool is_placement(const Arg *a)
 {
 	if (a->kind == ARG_INDEX)
 		for (int i = 0; i < a->narg; i++)
@@ -452,7 +452,7 @@ static const struct Kind { const char *name, *text; bool (*ok)(const Arg *); } k
 	{ "counts", "a list of positive integers", is_counts },
 	{ "betas", "two numbers below 1: [0.9, 0.999]", is_betas },
 	{ "ranks", "integers, ranges such as 0:7, or a list of these", is_ranks },
-	{ "place", "a mesh or a slice of one: gpus, gpus[0:3, *]", is_place },
+	{ "placement", "a mesh or a slice of one: gpus, gpus[0:3, *]", is_placement },
 	{ "sbp", "S(axis), S(axis/factor), B, P, P(max), P(min), P(prod) or _", is_sbp },
 	{ "sbps", "S(axis), B, P or _, or a list with one per mesh axis", is_sbps },
 	{ "type", "f32, bf16 or fp16", is_type },
@@ -626,34 +626,34 @@ static int check_args(const char *who, Loc loc, const char *takes, Arg *arg, int
 	return bad;
 }
 
-static const char *place_text(int places)
+static const char *on_text(int on)
 {
-	return places & ON_NODE && places & ON_VALUE ? "after a node or the name of a value"
-	       : places & ON_NODE                    ? "after a node"
-	       : places & ON_VALUE                   ? "after the name of a value"
-	       : places & ON_GROUP                   ? "before { nodes } in a graph"
-	       : places & ON_MODEL                   ? "before the graph or between functions"
+	return on & ON_NODE && on & ON_VALUE ? "after a node or the name of a value"
+	       : on & ON_NODE                    ? "after a node"
+	       : on & ON_VALUE                   ? "after the name of a value"
+	       : on & ON_GROUP                   ? "before { nodes } in a graph"
+	       : on & ON_MODEL                   ? "before the graph or between functions"
 	                                             : "before a function";
 }
 
-int annot_check(Annot *a, AnnotPlace place)
+int annot_check(Annot *a, AnnotOn on)
 {
 	const Row *same = NULL;
 	const char *who = name_fmt("@%s", a->name), *list[NROW + 1];
 	int n = 0;
 
 	for (int i = 0; i < NROW && is(rows[i].family, "@"); i++) {
-		if (rows[i].places & (int)place)
+		if (rows[i].on & (int)on)
 			list[n++] = rows[i].name;
 		if (!is(rows[i].name, a->name))
 			continue;
 		same = &rows[i];
-		if (same->places & (int)place)
+		if (same->on & (int)on)
 			return check_args(who, a->loc, same->args, a->arg, a->narg);
 	}
 	list[n] = NULL;
 	if (same)
-		err_at(a->loc, "@%s cannot stand here; it stands %s", a->name, place_text(same->places));
+		err_at(a->loc, "@%s cannot stand here; it stands %s", a->name, on_text(same->on));
 	else
 		diag_unknown(a->loc, "unknown annotation", a->name, list);
 	return -1;

@@ -34,10 +34,10 @@ typedef struct Annot {
 
 typedef enum {
 	ON_MODEL = 1, ON_NODE = 2, ON_VALUE = 4, ON_FUNCTION = 8, ON_GROUP = 16, ON_GRAPH = 32, ON_ATTR = 64
-} AnnotPlace;
+} AnnotOn;
 enum { MESH_AXES = 8, MAX_RANKS = 1 << 20 };                 /* of @mesh */
 
-int    annot_check(Annot *, AnnotPlace);                     /* name, place and arguments; -1 after err_at */
+int    annot_check(Annot *, AnnotOn);                        /* name, arguments, what it is on; -1 after err_at */
 void   annot_list(FILE *);                                   /* the table of annotations */
 Annot *annot_find(const Annot *list, const char *name);
 void   annot_add(Annot **list, Annot *);

@@ -23,8 +23,8 @@ typedef struct Copy {
 	int64_t version;
 } Copy;
 
-/* The place of a copy: definitions of the table have no lines that a user could look up. */
-static Loc place_of(const Copy *c, Loc inner)
+/* The location of a copy: definitions of the table have no lines that a user could look up. */
+static Loc loc_of(const Copy *c, Loc inner)
 {
 	return c->own && inner.file ? loc_inside(inner, c->call->loc) : c->call->loc;
 }
@@ -55,7 +55,7 @@ static Value *mapped(Copy *c, const Value *v)
 	if (v->graph != c->body)
 		return (Value *)v;              /* captured from outside */
 	w = graph_fresh(c->to, name_fmt("%s.%s", c->prefix, v->name));
-	w->loc = place_of(c, v->loc);
+	w->loc = loc_of(c, v->loc);
 	identity_copy(w, v);
 	take_annots(c->to, &w->annot, v->annot, "init", "factors");
 	if (v->data) {
@@ -125,7 +125,7 @@ static int copy_node(Copy *c, const Node *n, Node *m)
 		return 0;
 	m->inloc = arena_array(m->graph->arena, Loc, n->nin + 1);
 	for (int i = 0; i < n->nin; i++)
-		m->inloc[i] = place_of(c, n->inloc[i]);
+		m->inloc[i] = loc_of(c, n->inloc[i]);
 	return 0;
 }
 
@@ -150,7 +150,7 @@ static Graph *copy_graph(Copy *c, const Graph *g, Graph *outer)
 	for (int i = 0; i < g->nnode; i++)
 		copy_node(c, g->node[i],
 			graph_node(r, g->node[i]->domain, g->node[i]->op,
-				c->own ? place_of(c, g->node[i]->loc) : g->node[i]->loc));
+				c->own ? loc_of(c, g->node[i]->loc) : g->node[i]->loc));
 	for (int i = 0; i < g->nin; i++)
 		arena_push(r->arena, r->in, r->nin, mapped(c, g->in[i]));
 	for (int i = 0; i < g->nout; i++)
@@ -197,7 +197,7 @@ int inline_body(Graph *g, const Function *f, const Node *call, Value **args, int
 		if (when && !guard_holds(when->arg[0].s, f, call, args, nargs))
 			continue;
 		c.version = body_version(f, n);
-		Node *m = node_new(g, n->domain, n->op, place_of(&c, n->loc));
+		Node *m = node_new(g, n->domain, n->op, loc_of(&c, n->loc));
 		copy_node(&c, n, m);
 		if (c.own && (n->from || n->loc.file))
 			m->from = from_inside(n, call);

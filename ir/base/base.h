@@ -1,4 +1,4 @@
-/* The lowest layer, without models: memory by lifetime, interned names, input files and places in them, messages. */
+/* The lowest layer, without models: memory by lifetime, interned names, input files and locations in them, messages. */
 #ifndef SBPCC_BASE_H
 #define SBPCC_BASE_H
 
@@ -88,7 +88,7 @@ uint32_t file_open(const char *path, ExitCode *why);     /* maps a file; 0 after
 uint32_t file_memory(const char *path, const void *data, size_t bytes);  /* text in memory: --train, definitions */
 SrcFile *file_of(uint32_t file);
 
-/* loc.c: places in input files. */
+/* loc.c: locations in input files. */
 typedef struct Loc {
 	uint32_t file;                  /* index into the table of files; 0 is "nowhere" */
 	uint32_t len;                   /* bytes to underline, at least 1 */
@@ -99,9 +99,9 @@ typedef struct Loc {
 size_t   loc_line(const SrcFile *, size_t off);          /* where its line begins, after a BOM */
 void     loc_linecol(Loc, int *line, int *col);          /* 1-based; columns count bytes after a BOM */
 const char *loc_text(Loc);                               /* "mlp.ir:14:20", "m.onnx: node 3 (Add \"x\"), byte 8" */
-const char *loc_brief(const char *place);                /* such a text without the folder */
-Loc      loc_call(Loc inner);                            /* the call of the function around a place with a call */
-Loc      loc_inside(Loc inner, Loc call);                /* a place in a called function: messages name both */
+const char *loc_brief(const char *text);                /* such a text without the folder */
+Loc      loc_call(Loc inner);                            /* the call of the function around a location with a call */
+Loc      loc_inside(Loc inner, Loc call);                /* a location in a called function: messages name both */
 
 /* diag.c: messages with source line and caret. */
 /* One message each; its text is escaped, so %s may be a name of any bytes.  The first error decides

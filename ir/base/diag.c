@@ -1,4 +1,4 @@
-/* Messages: place, text, the source line with a caret; exit codes.
+/* Messages: location, text, the source line with a caret; exit codes.
  *
  * Everything that is printed passes through diag_escape, so no byte of an input reaches a terminal raw. */
 #define _GNU_SOURCE
@@ -68,7 +68,7 @@ char *diag_escape(Arena *a, const char *text, size_t n)
 	return out;
 }
 
-/* The line around a place, cut to a window of 160 bytes; the caret line has tabs under tabs. */
+/* The line around a location, cut to a window of 160 bytes; the caret line has tabs under tabs. */
 static void show_source(Loc loc)
 {
 	const SrcFile *f = file_of(loc.file);

@@ -1,4 +1,5 @@
-/* Places in input files: line and column of a text, node and byte of an .onnx file, calls of functions around them. */
+/* Locations in input files: line and column of a text, node and byte of an .onnx file; the calls of functions around
+ * them. */
 #include "base.h"
 
 #include <string.h>
@@ -55,7 +56,7 @@ void loc_linecol(Loc loc, int *line, int *col)
 
 static Loc *calls;                      /* of functions, each with the call around it */
 static int ncall;
-static Map call_number;                 /* text of a place -> 1 + its number among them */
+static Map call_number;                 /* text of a location -> 1 + its number among them */
 
 Loc loc_inside(Loc inner, Loc call)
 {
@@ -113,11 +114,11 @@ const char *loc_text(Loc loc)
 	return name_fmt("%s:%d:%d", path, line, col);
 }
 
-const char *loc_brief(const char *place)
+const char *loc_brief(const char *text)
 {
 	/* names of nodes may follow, which may hold slashes */
-	const char *end = strstr(place, ": "), *name = place;
-	for (const char *s = place; *s && s != end; s++)
+	const char *end = strstr(text, ": "), *name = text;
+	for (const char *s = text; *s && s != end; s++)
 		if (*s == '/')
 			name = s + 1;
 	return name;

@@ -54,7 +54,7 @@ struct Value {
 	Value *into;                    /* lives in the storage of that older value (an update) */
 	Loc loc;
 	struct Factors *factors;        /* factors.c: each axis as a product of factors */
-	struct Place *place;            /* plan.c: where; NULL is the whole default mesh */
+	struct Placement *place;            /* plan/placement.c; NULL: the default mesh */
 	struct Sbp *sbp;                /* plan.c: one entry per mesh axis; values may share them */
 	Pair *meta; int nmeta;
 	Blobs unknown;
@@ -82,8 +82,8 @@ struct Node {
 	Loc *inloc;                     /* of each operand, or NULL */
 	int version;                    /* the opset version that the model imports for its domain; 0: newest */
 	int stage;                      /* pipeline stage, -1 unknown */
-	struct Place *place;            /* compiler/plan/places.c: the ranks that run it */
-	Name from;                      /* of a node of a dump: its original place ("mlp.ir:14:7"); else NULL */
+	struct Placement *place;            /* compiler/plan/places.c: the ranks that run it */
+	Name from;                      /* of a node of a dump: its original location ("mlp.ir:14:7"); else NULL */
 	Pair *meta; int nmeta;
 	Blobs unknown;
 	Name doc;

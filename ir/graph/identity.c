@@ -83,31 +83,31 @@ static Known *give(struct Identity *t, Value *v, uint64_t from, uint64_t op)
 	return k;
 }
 
-static void start(struct Identity *t, const Graph *g, uint64_t *place)
+static void start(struct Identity *t, const Graph *g, uint64_t *number)
 {
 	for (int i = 0; i < g->nvalue; i++)
-		give(t, g->value[i], mix(1, ++*place), 0);
+		give(t, g->value[i], mix(1, ++*number), 0);
 	for (int i = 0; i < g->nnode; i++)
 		for (int k = 0; k < g->node[i]->nattr; k++) {
 			const Attr *a = &g->node[i]->attr[k];
 
 			if (a->type == AT_GRAPH && a->u.g)
-				start(t, a->u.g, place);
+				start(t, a->u.g, number);
 			for (int j = 0; a->type == AT_GRAPHS && j < a->n; j++)
-				start(t, a->u.gs[j], place);
+				start(t, a->u.gs[j], number);
 		}
 }
 
 void identity_start(Model *m)
 {
-	uint64_t place = 0;
+	uint64_t number = 0;
 
 	m->identity = arena_new(&m->arena, struct Identity);
 	m->identity->arena = &m->arena;
 	map_init(&m->identity->known, &m->arena);
 	map_init(&m->identity->made, &m->arena);
 	map_init(&m->identity->control, &m->arena);
-	start(m->identity, m->graph, &place);
+	start(m->identity, m->graph, &number);
 }
 
 void identity_close(Model *m)

@@ -1,6 +1,6 @@
 /* .onnx files.  Other folders use onnx_read, onnx_write and onnx_tensor_file; the rest is shared by the files of this
  * folder: the state of a reader, and the readers of messages that another file contains.  A mistake is reported with
- * its place and sets w.bad, which ends every walk. */
+ * its location and sets w.bad, which ends every walk. */
 #ifndef SBPCC_ONNX_H
 #define SBPCC_ONNX_H
 
@@ -19,7 +19,7 @@ typedef struct OnnxReader {
 
 /* Entries of ours in metadata_props, for what ONNX has no field for.  The reader takes them out again. */
 #define KEY_ANNOT   "sbpcc.annot"       /* annotations as text */
-#define KEY_FROM    "sbpcc.from"        /* of a node: its place in its original file */
+#define KEY_FROM    "sbpcc.from"        /* of a node: its location in its original file */
 #define KEY_INTO    "sbpcc.into"        /* of a value: the older value in whose storage it lives */
 #define KEY_INIT    "sbpcc.init"        /* of an input, a parameter without data: its position among the initialisers */
 #define KEY_LITERAL "sbpcc.literal"     /* of a tensor: it stood in the text as literals */
@@ -48,7 +48,7 @@ void   onnx_function(OnnxReader *, const WireField *);          /* added to the 
 Model *onnx_read(uint32_t file);
 void onnx_entry(OnnxReader *, const WireField *, Pair **list, int *n);      /* StringStringEntryProto */
 Name onnx_take(Pair *list, int *n, const char *key);                        /* removes our entry with that key; NULL */
-void onnx_annots(OnnxReader *, Pair *list, int *n, AnnotPlace, Annot **to); /* removes the entries of annotations */
+void onnx_annots(OnnxReader *, Pair *list, int *n, AnnotOn, Annot **to); /* removes the entries of annotations */
 void onnx_opset(OnnxReader *, const WireField *, Opset **list, int *n);
 void onnx_shards(OnnxReader *, Blobs *, uint32_t num, Node *);  /* reads multi-device messages; removes those of ours */
 

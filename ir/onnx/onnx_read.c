@@ -43,12 +43,12 @@ Name onnx_take(Pair *list, int *n, const char *key)
 	return NULL;
 }
 
-void onnx_annots(OnnxReader *r, Pair *list, int *n, AnnotPlace place, Annot **to)
+void onnx_annots(OnnxReader *r, Pair *list, int *n, AnnotOn on, Annot **to)
 {
-	Name text = onnx_take(list, n, place == ON_GRAPH ? KEY_GRAPH : KEY_ANNOT);
+	Name text = onnx_take(list, n, on == ON_GRAPH ? KEY_GRAPH : KEY_ANNOT);
 
 	if (text && parse_annots(file_memory(name_fmt("%s (annotation)", r->src->path), text, strlen(text)), r->m,
-			    place, to))
+			    on, to))
 		r->w.bad = true;
 }
 

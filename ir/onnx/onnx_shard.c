@@ -505,7 +505,7 @@ static Devices *device_set(OnnxShards *r, const Held *held, int n, Name config)
 	return set;
 }
 
-static bool place(OnnxShards *r, Sharding *s, Name config)
+static bool put_on(OnnxShards *r, Sharding *s, Name config)
 {
 	Held held[DEVICES];
 	int n = held_shards(s, held);
@@ -734,7 +734,7 @@ void onnx_shard_finish(OnnxShards *r, Model *m)
 		for (int k = 0; k < s->nspec; k++) {
 			Sharding *h = &s->spec[k];
 
-			if (!fix_axes(s, h) || !place(r, h, s->config)) {
+			if (!fix_axes(s, h) || !put_on(r, h, s->config)) {
 				r->lost++;
 				h->set = NULL;
 				continue;

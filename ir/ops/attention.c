@@ -668,7 +668,7 @@ static int factor_attention(Node *n, FactorRule *r)
 			return -1;
 	if (read_heads(n, &h))
 		return -1;
-	int batch = factor_add(r, h.batch), head = -1, sharer = -1, place = -1;
+	int batch = factor_add(r, h.batch), head = -1, sharer = -1, position = -1;
 	bool grad = is_grad(n);
 	/* all keys and values: splitting the queries does not split them */
 	bool present = !grad && (operand_result(n, 1) || operand_result(n, 2));
@@ -679,7 +679,7 @@ static int factor_attention(Node *n, FactorRule *r)
 	bool counts = attr_int(n, "is_causal") || window(n, "left_window_size") >= 0 ||
 	              window(n, "right_window_size") >= 0;
 	if (!present)
-		place = counts ? factor_run(r, h.sq) : factor_add(r, h.sq);
+		position = counts ? factor_run(r, h.sq) : factor_add(r, h.sq);
 	for (int i = 0; i < n->nin; i++)
 		if (r->in[i] && i != MASK) {
 			r->in[i][0] = batch;
@@ -692,20 +692,20 @@ static int factor_attention(Node *n, FactorRule *r)
 			if (head >= 0)
 				heads_at(n, r, true, i, head, sharer, h.q / h.kv);
 		}
-	r->in[Q][h.flat ? 1 : 2] = place;
+	r->in[Q][h.flat ? 1 : 2] = position;
 	if (r->out[0])
-		r->out[0][h.flat ? 1 : 2] = place;
+		r->out[0][h.flat ? 1 : 2] = position;
 	if (!grad && n->nout > 3 && r->out[3])
-		r->out[3][2] = place;
+		r->out[3][2] = position;
 	if (grad)
-		r->in[G_Y][h.flat ? 1 : 2] = r->in[G_DY][h.flat ? 1 : 2] = place;
+		r->in[G_Y][h.flat ? 1 : 2] = r->in[G_DY][h.flat ? 1 : 2] = position;
 	int *lse = NULL;
 	if (grad)
 		lse = r->in[G_LSE];
 	else if (n->nout > LSE)
 		lse = r->out[LSE];
 	if (lse)
-		lse[2] = place;
+		lse[2] = position;
 	Type *m = operand_type(n, MASK);
 	for (int a = 0; m && a < m->ndim; a++) {
 		int at = a + 4 - m->ndim; /* right-aligned with [batch, heads, queries, keys] */
@@ -716,7 +716,7 @@ static int factor_attention(Node *n, FactorRule *r)
 		else if (at == 0)
 			r->in[MASK][a] = batch;
 		else
-			r->in[MASK][a] = at == 2 ? place : -1;
+			r->in[MASK][a] = at == 2 ? position : -1;
 	}
 	return 0;
 }
@@ -746,9 +746,9 @@ static int factor_rotary(Node *n, FactorRule *r)
 	Type *x = operand_type(n, 0);
 	if (!x || x->ndim < 3 || !r->out[0])
 		return -1;
-	int seq = x->ndim == 3 ? 1 : 2, batch = factor_add(r, x->dim[0]), place = factor_add(r, x->dim[seq]);
+	int seq = x->ndim == 3 ? 1 : 2, batch = factor_add(r, x->dim[0]), position = factor_add(r, x->dim[seq]);
 	r->in[0][0] = r->out[0][0] = batch;
-	r->in[0][seq] = r->out[0][seq] = place;
+	r->in[0][seq] = r->out[0][seq] = position;
 	if (x->ndim == 4)
 		r->in[0][1] = r->out[0][1] = factor_add(r, x->dim[1]);
 	int64_t heads = attr_int(n, "num_heads");
@@ -761,7 +761,7 @@ static int factor_rotary(Node *n, FactorRule *r)
 		if (r->in[i] &&
 			(i == 3 || operand_ndim(n, i) == 3)) { /* caches by position, or the positions themselves */
 			r->in[i][0] = batch;
-			r->in[i][1] = place;
+			r->in[i][1] = position;
 		}
 	return 0;
 }

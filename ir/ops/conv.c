@@ -266,7 +266,7 @@ static void pack_pixels(const Mat *m, int64_t o0, int64_t no, int64_t k0, int64_
 }
 
 /* Outer index: channel and position in the window; inner index: pixel. */
-static void pack_places(const Mat *m, int64_t o0, int64_t no, int64_t k0, int64_t nk, int width, double *to)
+static void pack_positions(const Mat *m, int64_t o0, int64_t no, int64_t k0, int64_t nk, int width, double *to)
 {
 	const Patch *p = m->ctx;
 	const Window *w = p->w;
@@ -370,7 +370,7 @@ static int eval_gradw(Node *n, Tensor **in, Tensor **out)
 	Mat mg = matmul_of(g), mx = matmul_of(x);
 	Patch patch = patch_of(&w, false);
 	mg.outer = w.nout, mg.inner = 1;
-	mx.pack = pack_places, mx.ctx = &patch;
+	mx.pack = pack_positions, mx.ctx = &patch;
 	for (int64_t i = 0; i < batch; i++)
 		for (int64_t q = 0; q < groups; q++) {
 			Mat a = matmul_at(mg, (i * o + q * og) * w.nout),

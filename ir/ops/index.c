@@ -1,4 +1,4 @@
-/* Operators that pick or place elements by index.  Indices are data, so every one is checked against the axis when it
+/* Operators that read or write elements by index.  Indices are data, so every one is checked against the axis when it
  * is evaluated: a wrong one is an error of the model's data, never a stray access. */
 #include "ops.h"
 #include <math.h>
@@ -254,7 +254,7 @@ static int eval_gather_elements(Node *n, Tensor **in, Tensor **out)
 	return map ? 0 : -1;
 }
 
-/* How a scatter combines an update with the element at its place. */
+/* How a scatter combines an update with the element at its position. */
 typedef enum { S_NONE, S_ADD, S_MUL, S_MIN, S_MAX, S_WRONG } Reduction;
 
 static Reduction reduction(Node *n)

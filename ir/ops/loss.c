@@ -23,7 +23,7 @@ static int shape_loss(Node *n)
 	for (int i = 0; !clash && x && t && x->ndim >= 0 && i < t->ndim; i++)
 		clash = dim_differ(t->dim[i], x->dim[i ? i + 1 : 0]);
 	if (clash) {
-		err_at(operand_loc(n, 1), "%s: the targets are %s, one class per place of %s is wanted", n->op,
+		err_at(operand_loc(n, 1), "%s: the targets are %s, one class per position of %s is wanted", n->op,
 			type_text(t), type_text(x));
 		return -1;
 	}
@@ -163,8 +163,8 @@ static int shape_ahead(Node *n)
 		        (own && own->ndim >= 0 && dim_differ(t->dim[i], own->dim[i]));
 	if (clash || (x && x->ndim >= 0 && x->ndim < 2)) {
 		err_at(operand_loc(n, 2),
-			"%s: the labels are %s, one for each place of scores of [batch, classes, ...] is wanted; these "
-			"are %s",
+			"%s: the labels are %s, one for each position of scores of [batch, classes, ...] is wanted; "
+			"these are %s",
 			n->op, t ? type_text(t) : "of unknown type", x ? type_text(x) : "unknown");
 		return -1;
 	}

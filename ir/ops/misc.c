@@ -37,7 +37,7 @@ static int expand_split(Node *n)
 	               : -1;
 }
 
-/* ---- Col2Im: every element of every window is added at its place in the image ---- */
+/* ---- Col2Im: every element of every window is added at its position in the image ---- */
 
 typedef struct Image {
 	int r; /* spatial axes */
@@ -92,7 +92,7 @@ static int read_image(Node *n, Image *m)
 }
 
 /* The position of cell c of window w in the image; m->points: in the padding. */
-static int64_t place(const Image *m, int64_t c, int64_t w)
+static int64_t image_index(const Image *m, int64_t c, int64_t w)
 {
 	int64_t at = 0, scale = 1;
 
@@ -130,7 +130,7 @@ static int expand_col2im(Node *n)
 	double *idx = arena_array(n->graph->scratch, double, total);
 	for (int64_t c = 0; c < m.cells; c++)
 		for (int64_t w = 0; w < m.windows; w++)
-			idx[c * m.windows + w] = (double)place(&m, c, w);
+			idx[c * m.windows + w] = (double)image_index(&m, c, w);
 	Value *batch = expand_op(n, "Shape", "start=0, end=1", n->in[0]);
 	Value *chan =
 		op2(n, "Div", expand_op(n, "Shape", "start=1, end=2", n->in[0]), expand_ints(n, cells, 1));

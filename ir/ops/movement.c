@@ -176,7 +176,7 @@ static int shape_reshape(Node *n)
 		if (dim[a] == 0 && !allowzero) {
 			if (x && x->ndim >= 0 && a >= x->ndim) {
 				err_at(operand_loc(n, 1),
-					"Reshape: 0 stands at place %d of the shape, but %s has only %d axes",
+					"Reshape: 0 stands at position %d of the shape, but %s has only %d axes",
 					a, type_text(x), x->ndim);
 				return -1;
 			}

@@ -130,7 +130,7 @@ static int expand_local(Node *n, int ndim, DType t, DType st)
 	const Type *xt = operand_type(n, 0);
 	for (int a = 1; a < ndim; a++)
 		if (!dim_known(dim[a + 1] = xt->dim[a]) || ndim >= NDIM_MAX) {
-			err_at(n->loc, "%s with @local_stats needs an operand of known channels and places", n->op);
+			err_at(n->loc, "%s with @local_stats needs an operand of known channels and positions", n->op);
 			return -1;
 		}
 	for (int a = 0; a <= ndim; a++) {

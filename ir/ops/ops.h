@@ -72,7 +72,7 @@ typedef struct Mat {
 } Mat;
 Mat  matmul_of(const Tensor *);        /* data and single; other types are converted */
 Mat  matmul_at(Mat, int64_t elements); /* the same, beginning further on */
-static inline double matmul_get(const Mat *m, int64_t i)         /* the element at that place */
+static inline double matmul_get(const Mat *m, int64_t i)         /* the element at that position */
 {
 	if (m->single) {
 		float f;

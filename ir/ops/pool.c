@@ -14,7 +14,7 @@ typedef struct Seen {
 } Seen;
 
 /* The number of the k positions at, at + dil, ... that are before end. */
-static int64_t places_before(int64_t at, int64_t dil, int64_t k, int64_t end)
+static int64_t positions_before(int64_t at, int64_t dil, int64_t k, int64_t end)
 {
 	int64_t count = at >= end ? 0 : (end - 1 - at) / dil + 1;
 	return count < k ? count : k;
@@ -29,9 +29,9 @@ static void seen_at(const Window *w, int64_t pixel, Seen *s)
 	for (int d = w->nd - 1; d >= 0; d--) {
 		at[d] = pixel % w->out[d] * w->stride[d] - w->lo[d];
 		pixel /= w->out[d];
-		k[d] = first[d] = places_before(at[d], w->dil[d], w->k[d], 0);
-		end[d] = places_before(at[d], w->dil[d], w->k[d], w->in[d]);
-		s->padded *= places_before(at[d], w->dil[d], w->k[d], w->in[d] + w->hi[d]);
+		k[d] = first[d] = positions_before(at[d], w->dil[d], w->k[d], 0);
+		end[d] = positions_before(at[d], w->dil[d], w->k[d], w->in[d]);
+		s->padded *= positions_before(at[d], w->dil[d], w->k[d], w->in[d] + w->hi[d]);
 		none |= first[d] >= end[d];
 	}
 	while (!none) {
@@ -95,9 +95,9 @@ static int eval_maxpool(Node *n, Tensor **in, Tensor **out)
 	if (pool_window(n, x->ndim, x->dim, &w, &s))
 		return -1;
 	int64_t planes = x->dim[0] * x->dim[1];
-	bool columns = attr_int(n, "storage_order") == 1, places = n->nout > 1 && out[1];
+	bool columns = attr_int(n, "storage_order") == 1, indices = n->nout > 1 && out[1];
 	double *v = eval_doubles(x), *y = eval_scratch(sizeof(double) * (size_t)(planes * w.nout + 1));
-	int64_t *idx = places ? eval_scratch(sizeof(int64_t) * (size_t)(planes * w.nout + 1)) : NULL;
+	int64_t *idx = indices ? eval_scratch(sizeof(int64_t) * (size_t)(planes * w.nout + 1)) : NULL;
 	for (int64_t o = 0; o < w.nout; o++) {
 		seen_at(&w, o, &s);
 		for (int64_t p = 0; p < planes; p++) {

@@ -1,5 +1,5 @@
 /* Reductions over axes.  Sums and products accumulate in double (integers in 64 bits, wrapping).  Where a maximum or
- * minimum is reached more than once its gradient is shared equally among the places: a subgradient, and the same on
+ * minimum is reached more than once its gradient is shared equally among these elements: a subgradient, and the same on
  * every plan. */
 #include "ops.h"
 #include <math.h>

@@ -18,7 +18,7 @@ static bool given(const Node *n, int i)
 	return i < n->nin && n->in[i];
 }
 
-/* ---- TensorScatter: writes into a cache along one axis, from a place that each sample gives ---- */
+/* ---- TensorScatter: writes into a cache along one axis, from a position that each sample gives ---- */
 
 static int expand_tensor_scatter(Node *n)
 {

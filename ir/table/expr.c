@@ -602,7 +602,7 @@ static int children(const ENode *e)
 void expr_run(const Expr *e, ExprMode mode, int n, const void *const *args, void *out)
 {
 	union { double d[EXPR_BLOCK]; int64_t i[EXPR_BLOCK]; uint64_t u[EXPR_BLOCK]; } buf[STACK];
-	const void *at[STACK]; /* where the vector of each stack place is: buf, or an operand itself */
+	const void *at[STACK]; /* where the vector of each stack position is: buf, or an operand itself */
 	int top = 0;
 	for (int k = 0; k < e->nnode; k++) {
 		const ENode *x = &e->node[k];

@@ -35,7 +35,7 @@ static Loc unclosed(const Parser *p)
 	return at;
 }
 
-/* Letters, digits, _ and dots around a place, if they begin as a name and hold a dot: their number, else 0. */
+/* Letters, digits, _ and dots around a position, if they begin as a name and hold a dot: their number, else 0. */
 static int dotted_word(const Parser *p, uint64_t off, const char **word)
 {
 	const uint8_t *from = p->lex.text + off, *to = from;
@@ -922,14 +922,14 @@ int parse_library(uint32_t file, Model *into)
 
 int parse_place(uint32_t file, Model *m)
 {
-	Parser p = { .place = ON_MODEL, .list = &m->annot };
+	Parser p = { .on = ON_MODEL, .list = &m->annot };
 
 	return parse(&p, m, file, parse_annots_only);
 }
 
-int parse_annots(uint32_t file, Model *m, AnnotPlace place, Annot **list)
+int parse_annots(uint32_t file, Model *m, AnnotOn on, Annot **list)
 {
-	Parser p = { .place = place, .list = list };
+	Parser p = { .on = on, .list = list };
 
 	return parse(&p, m, file, parse_annots_only);
 }

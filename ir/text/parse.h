@@ -28,8 +28,8 @@ typedef struct Parser {
 	jmp_buf *recover;
 	bool fatal;                     /* a limit was exceeded: parsing ends */
 	Stack data, operands, args;     /* of the tensor, the calls and the annotation being read */
-	AnnotPlace place; Annot **list; /* of annotations that are read alone */
-	struct Later { AnnotPlace place; void *of; Annot *annot; } *later;
+	AnnotOn on; Annot **list; /* of annotations that are read alone */
+	struct Later { AnnotOn on; void *of; Annot *annot; } *later;
 	int nlater;                     /* annotations of nested messages, read at the end of the text */
 	Annot **end;                    /* where the next annotation of the model, or of that list, goes */
 } Parser;
@@ -52,7 +52,7 @@ void   parse_attributes(Parser *, bool declaration, Attr **list, int *n);       
 
 /* parse_annot.c */
 Name   parse_dotted(Parser *, const char *what);        /* "a.b.c", or one string */
-Annot *parse_annot(Parser *, AnnotPlace);               /* NULL after explaining what is wrong with it */
+Annot *parse_annot(Parser *, AnnotOn);               /* NULL after explaining what is wrong with it */
 void   parse_node_annots(Parser *, Node *);
 void   parse_value_annots(Parser *, Value *);
 void   parse_graph_annots(Parser *, Graph *);

@@ -86,7 +86,7 @@ static Arg annot_arg(Parser *p)
 }
 
 /* "@name(args)" at '@'; NULL after err_at: unknown, or not allowed here. */
-Annot *parse_annot(Parser *p, AnnotPlace place)
+Annot *parse_annot(Parser *p, AnnotOn on)
 {
 	Annot *a = arena_new(p->arena, Annot);
 
@@ -99,7 +99,7 @@ Annot *parse_annot(Parser *p, AnnotPlace place)
 	advance(p);
 	if (accept(p, '('))
 		annot_args(p, ')', &a->arg, &a->narg);
-	return annot_check(a, place) ? NULL : a;
+	return annot_check(a, on) ? NULL : a;
 }
 
 static bool at_annot(const Parser *p)
@@ -212,12 +212,12 @@ static void annotate(void *ctx, const Message *m)
 	w->found = true;
 }
 
-static void annotate_message(Parser *p, AnnotPlace place, void *of, const Annot *a)
+static void annotate_message(Parser *p, AnnotOn on, void *of, const Annot *a)
 {
 	const Arg *at = arg_find(a->arg, a->narg, "at");
 	Wanted w = { p, a, at ? at->s : name_of(""), false };
 
-	message_each(place, of, p->arena, annotate, &w);
+	message_each(on, of, p->arena, annotate, &w);
 	if (!w.found)
 		err_at(at ? at->loc : a->loc, "@%s has no %s to speak of here", a->name, at ? at->s : "message");
 }
@@ -225,15 +225,15 @@ static void annotate_message(Parser *p, AnnotPlace place, void *of, const Annot 
 void parse_later(Parser *p)
 {
 	for (int i = 0; i < p->nlater; i++)
-		annotate_message(p, p->later[i].place, p->later[i].of, p->later[i].annot);
+		annotate_message(p, p->later[i].on, p->later[i].of, p->later[i].annot);
 }
 
 /* Annotations of nested messages wait until all of those are read. */
-static bool took_message(Parser *p, AnnotPlace place, void *of, Annot *a)
+static bool took_message(Parser *p, AnnotOn on, void *of, Annot *a)
 {
 	if (!is(a->name, "unknown") && !arg_find(a->arg, a->narg, "at"))
 		return false;
-	arena_push(p->arena, p->later, p->nlater, ((struct Later){ place, of, a }));
+	arena_push(p->arena, p->later, p->nlater, ((struct Later){ on, of, a }));
 	return true;
 }
 
@@ -377,10 +377,10 @@ void parse_annots_only(Parser *p)
 
 		if (p->tok.kind != '@')
 			expected(p, "an annotation");
-		a = parse_annot(p, p->place);
+		a = parse_annot(p, p->on);
 		if (a && own_field(a))
 			err_at(a->loc, "@%s has a field of its own and cannot stand here", a->name);
-		else if (a && p->place & (ON_NODE | ON_VALUE | ON_GRAPH))
+		else if (a && p->on & (ON_NODE | ON_VALUE | ON_GRAPH))
 			add_once(p->list, a);
 		else if (a)
 			add_at_end(p, p->list, a);

@@ -1,5 +1,5 @@
 /* Parsing types, the data of tensors, and attributes.  A literal is checked here against the type it is for, so
- * that a number that does not fit is reported at its place. */
+ * that a number that does not fit is reported at its position. */
 #include "parse.h"
 
 /* ---- Types */

@@ -461,13 +461,13 @@ static void message(void *ctx, const Message *p)
 	unknown(o, p);
 }
 
-static void messages(FILE *o, AnnotPlace place, const void *of)
+static void messages(FILE *o, AnnotOn on, const void *of)
 {
-	message_each(place, (void *)(uintptr_t)of, NULL, message, o);
+	message_each(on, (void *)(uintptr_t)of, NULL, message, o);
 }
 
 /* The same on lines of their own. */
-static void message_lines(FILE *o, AnnotPlace place, const void *of)
+static void message_lines(FILE *o, AnnotOn on, const void *of)
 {
 	char *text = NULL;
 	size_t len = 0;
@@ -475,7 +475,7 @@ static void message_lines(FILE *o, AnnotPlace place, const void *of)
 
 	if (!to)
 		die("out of memory for annotations");
-	messages(to, place, of);
+	messages(to, on, of);
 	fclose(to);
 	/* hexadecimal digits and paths: a blank before @ separates two */
 	for (char *s = text + 1; len && *s; s++)

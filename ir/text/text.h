@@ -34,7 +34,7 @@ int       parse_library(uint32_t file, Model *into);         /* functions only: 
 int       parse_place(uint32_t file, Model *);               /* a side file: annotations naming nodes and values */
 int       parse_train(const char *text, Model *);            /* --train 'TEXT' */
 Function *parse_grad(const Op *row, const char *text);       /* operands, results, dresults -> doperands */
-int       parse_annots(uint32_t file, Model *, AnnotPlace, Annot **list); /* annotations alone: an entry of .onnx */
+int       parse_annots(uint32_t file, Model *, AnnotOn, Annot **list); /* annotations alone: an entry of .onnx */
 
 /* print.c: the only dumper. */
 enum { SMALL_DATA = 1024 };                                  /* larger constants of a file are printed as a reference */

@@ -154,37 +154,37 @@ static void attribute(Walk *w, Attr *a)
 		type(w, "tp", a->u.tp);
 }
 
-void message_each(AnnotPlace place, void *of, Arena *make, MessageFn *f, void *ctx)
+void message_each(AnnotOn on, void *of, Arena *make, MessageFn *f, void *ctx)
 {
 	Walk w = { .n = 0, .make = make, .visit = f, .ctx = ctx };
 
 	w.path[0] = 0;
-	if (place == ON_MODEL) {
+	if (on == ON_MODEL) {
 		Model *m = of;
 
 		visit(&w, (Message){ .spec = &message_model, .unknown = &m->unknown });
 		opsets(&w, m->opset, m->nopset);
 		pairs(&w, "metadata_props", m->meta, m->nmeta);
-	} else if (place == ON_FUNCTION) {
+	} else if (on == ON_FUNCTION) {
 		Function *fn = of;
 
 		visit(&w, (Message){ .spec = &message_function, .unknown = &fn->unknown,
 					    .meta = &fn->meta, .nmeta = &fn->nmeta });
 		opsets(&w, fn->opset, fn->nopset);
 		pairs(&w, "metadata_props", fn->meta, fn->nmeta);
-	} else if (place == ON_GRAPH) {
+	} else if (on == ON_GRAPH) {
 		Graph *g = of;
 
 		visit(&w, (Message){ .spec = &message_graph, .unknown = &g->unknown, .doc = &g->doc,
 					    .meta = &g->meta, .nmeta = &g->nmeta });
 		pairs(&w, "metadata_props", g->meta, g->nmeta);
-	} else if (place == ON_NODE) {
+	} else if (on == ON_NODE) {
 		Node *n = of;
 
 		visit(&w, (Message){ .spec = &message_node, .unknown = &n->unknown, .doc = &n->doc,
 					    .meta = &n->meta, .nmeta = &n->nmeta });
 		pairs(&w, "metadata_props", n->meta, n->nmeta);
-	} else if (place == ON_ATTR) {
+	} else if (on == ON_ATTR) {
 		attribute(&w, of);
 	} else {
 		value(&w, of);

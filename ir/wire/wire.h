@@ -92,7 +92,7 @@ typedef struct Message {
 	Type *type;                     /* the message is this type; or NULL */
 } Message;
 typedef void MessageFn(void *ctx, const Message *);
-/* Visits the messages of `of` that are not empty; with make, all of them.  place says what `of` is: ON_NODE a Node. */
-void message_each(AnnotPlace, void *of, Arena *make, MessageFn *, void *ctx);
+/* Visits the messages of `of` that are not empty; with make, all of them.  `on` tells what `of` is: ON_NODE a Node. */
+void message_each(AnnotOn, void *of, Arena *make, MessageFn *, void *ctx);
 
 #endif

@@ -1,5 +1,5 @@
 /* Kernels that only move elements, of any width in bytes.  Threads share the elements of the result. */
-#include "places.h"
+#include "indices.h"
 #include "turns.h"
 
 #include <string.h>
@@ -32,7 +32,7 @@ static void fill(void *arg, int64_t lo, int64_t hi, int thread)
 	const Job *b = arg;
 	(void)thread;
 	for (int64_t i = lo; i < hi; i++)
-		set(b, b->offset + k_place(&b->loops, i), b->value, 0);
+		set(b, b->offset + k_offset(&b->loops, i), b->value, 0);
 }
 
 int k_fill(Ctx *c, void *y, int64_t offset, KLoops l, const void *value, int64_t width)
@@ -90,7 +90,7 @@ int k_reverse_sequence(Ctx *c, void *y, const void *x, const int64_t *len, int64
 {
 	for (int64_t b = 0; b < batch; b++)
 		if (len[b] < 0 || len[b] > time)
-			return rt_error(c, RT_DATA, "sequence %lld has length %lld, but there are %lld places",
+			return rt_error(c, RT_DATA, "sequence %lld has length %lld, but there are %lld positions",
 				(long long)b, (long long)len[b], (long long)time);
 	return turns(c, batch * time, width / 4, reverse, &(Job){ .y = y, .x = x, .index = len, .time = time,
 		.bstride = bstride, .tstride = tstride, .width = width });

@@ -125,19 +125,19 @@ int k_attention_grad_f32(Ctx *c, float *dq, float *dk, float *dv, const float *q
 	return 0;
 }
 
-int k_rotary_f32(Ctx *c, float *y, const float *x, const float *cosine, const float *sine, const int64_t *place,
+int k_rotary_f32(Ctx *c, float *y, const float *x, const float *cosine, const float *sine, const int64_t *position,
 	const KRotary *r)
 {
 	(void)c;
 	for (int64_t b = 0; b < r->batch; b++)
 		for (int64_t h = 0; h < r->heads; h++)
 			for (int64_t s = 0; s < r->seq; s++) {
-				int64_t at = b * r->x.batch + h * r->x.head + s * r->x.row,
-					angle = (place ? place[b * r->seq + s] : b * r->seq + s) * (r->rot / 2);
-				if (place && (place[b * r->seq + s] < 0 || place[b * r->seq + s] >= r->places))
+				int64_t at = b * r->x.batch + h * r->x.head + s * r->x.row, token = b * r->seq + s,
+					angle = (position ? position[token] : token) * (r->rot / 2);
+				if (position && (position[token] < 0 || position[token] >= r->positions))
 					return rt_error(c, RT_DATA,
 						"position %lld is outside of the %lld that the cache holds",
-						(long long)place[b * r->seq + s], (long long)r->places);
+						(long long)position[token], (long long)r->positions);
 				for (int64_t e = 0; e < r->width; e++)
 					y[at + e] = x[at + e];
 				for (int64_t e = 0; e < r->rot / 2; e++) {

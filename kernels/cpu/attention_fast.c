@@ -410,7 +410,7 @@ int k_attention_grad_f32(Ctx *c, float *dq, float *dk, float *dv, const float *q
 
 /* ---- rotary ---- */
 
-typedef struct Turns { float *y; const float *x, *cosine, *sine; const int64_t *place; const KRotary *r; } Turns;
+typedef struct Turns { float *y; const float *x, *cosine, *sine; const int64_t *position; const KRotary *r; } Turns;
 
 K_LOOP void turns(void *arg, int64_t lo, int64_t hi, int thread)
 {
@@ -421,7 +421,7 @@ K_LOOP void turns(void *arg, int64_t lo, int64_t hi, int thread)
 	for (int64_t k = lo; k < hi; k++) {
 		int64_t s = k % r->seq, h = k / r->seq % r->heads, b = k / r->seq / r->heads,
 			at = b * r->x.batch + h * r->x.head + s * r->x.row;
-		int64_t angle = (t->place ? t->place[b * r->seq + s] : b * r->seq + s) * half;
+		int64_t angle = (t->position ? t->position[b * r->seq + s] : b * r->seq + s) * half;
 		const float *x = t->x + at, *co = t->cosine + angle, *si = t->sine + angle;
 		float *y = t->y + at;
 		if (r->interleaved)
@@ -442,14 +442,14 @@ K_LOOP void turns(void *arg, int64_t lo, int64_t hi, int thread)
 }
 K_EACH_ISA(turns)
 
-int k_rotary_f32(Ctx *c, float *y, const float *x, const float *cosine, const float *sine, const int64_t *place,
+int k_rotary_f32(Ctx *c, float *y, const float *x, const float *cosine, const float *sine, const int64_t *position,
 	const KRotary *r)
 {
-	for (int64_t i = 0; place && i < r->batch * r->seq; i++)
-		if (place[i] < 0 || place[i] >= r->places)
+	for (int64_t i = 0; position && i < r->batch * r->seq; i++)
+		if (position[i] < 0 || position[i] >= r->positions)
 			return rt_error(c, RT_DATA, "position %lld is outside of the %lld that the cache holds",
-				(long long)place[i], (long long)r->places);
-	Turns t = { .y = y, .x = x, .cosine = cosine, .sine = sine, .place = place, .r = r };
+				(long long)position[i], (long long)r->positions);
+	Turns t = { .y = y, .x = x, .cosine = cosine, .sine = sine, .position = position, .r = r };
 	rt_parallel(c, r->batch * r->heads * r->seq, 1 + 4096 / (r->width + 1), K_PICK(c, turns), &t);
 	return 0;
 }

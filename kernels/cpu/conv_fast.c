@@ -1,15 +1,15 @@
 /* Convolutions and their two gradients as matrix products.  The unfolded operand (im2col) is never written as a whole:
- * packing a panel copies the numbers it needs from the planes.  A "place" is a position of the window.
+ * packing a panel copies the numbers it needs from the planes.  A letter p stands for a position of the window.
  *
- *   forward     y[o, pixel]   = sum over (channel, place) of  w[o, channel, place]  x[channel, pixel + place]
- *   gradient x  x[i, pixel]   = sum over (o, place)       of  w[o, i, place]        g[o, pixel - place]
- *   gradient w  w[o, (i, place)] = sum over pixels        of  g[o, pixel]           x[i, pixel + place]
+ *   forward     y[o, pixel]  = sum over (channel, p) of  w[o, channel, p]  x[channel, pixel + p]
+ *   gradient x  x[i, pixel]  = sum over (o, p)       of  w[o, i, p]        g[o, pixel - p]
+ *   gradient w  w[o, (i, p)] = sum over pixels       of  g[o, pixel]       x[i, pixel + p]
  *
- * For a window of one place and step 1 the planes themselves are the operand.  Other planes are first laid out for the
- * product, some images at a time: with their padding, and with a step s as s x s planes of every s-th pixel, so that
- * each place of the window is a plane that is read from some offset on.  With a step, the pixels of a gradient of x
- * fall into s x s classes, each of which sees only some places of the window.  Each class is one product, and the
- * classes are interleaved afterwards.
+ * For a window of one position and step 1 the planes themselves are the operand.  Other planes are first laid out for
+ * the product, some images at a time: with their padding, and with a step s as s x s planes of every s-th pixel, so
+ * that each position of the window is a plane that is read from some offset on.  With a step, the pixels of a gradient
+ * of x fall into s x s classes, each of which sees only some positions of the window.  Each class is one product, and
+ * the classes are interleaved afterwards.
  *
  * Windows of 3 x 3 with step 1 have a faster algorithm (winograd.h).  Groups of one channel have no matrix product:
  * they are computed plane by plane. */
@@ -26,7 +26,7 @@ static int64_t least(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* One product.  For place p of the window and channel ch of the sum, pixel (u, v) of the result reads
+/* One product.  For position p of the window and channel ch of the sum, pixel (u, v) of the result reads
  * x[image * ximage + ch * xplane + off[p] + u * xrow + v] and the weight w[row * wout + ch * win + at[p]]. */
 typedef struct Conv {
 	RtIsa isa;
@@ -41,7 +41,8 @@ typedef struct Conv {
 	int64_t wout, win;
 } Conv;
 
-/* Part of a row of results: n of them, from column j of a panel on; x points to the input of the first for place 0. */
+/* A piece of a row of results: n of them, from column j of a panel on; x points to the input of the first, for position
+ * 0 of the window. */
 typedef struct RowPiece { const float *x; int64_t j, n; } RowPiece;
 
 static int row_pieces(const Conv *v, RowPiece *piece, int64_t at, int64_t count)
@@ -56,8 +57,8 @@ static int row_pieces(const Conv *v, RowPiece *piece, int64_t at, int64_t count)
 	return np;
 }
 
-/* Packs a panel of pixels, for several k's (channel, place).  If the width is known, `width` numbers are copied even if
- * fewer are needed: the next copy overwrites the surplus, and there is room to read behind the planes. */
+/* Packs a panel of pixels, for several k's (channel, position).  If the width is known, `width` numbers are copied even
+ * if fewer are needed: the next copy overwrites the surplus, and there is room to read behind the planes. */
 INLINE void pack_width(int width, bool known, const Conv *v, float *to, int64_t at, int64_t count,
 	int64_t from, int64_t len)
 {
@@ -113,7 +114,7 @@ static void pack_pixels(const void *arg, float *to, int64_t batch, int64_t at, i
 	pack_width((int)width, false, arg, to, at, count, from, len);
 }
 
-/* Packs a panel of the weight: rows at .. at + count - 1, several k's (channel, place). */
+/* Packs a panel of the weight: rows at .. at + count - 1, several k's (channel, position). */
 static void pack_weight(const void *arg, float *to, int64_t batch, int64_t at, int64_t count, int64_t width,
 	int64_t from, int64_t len)
 {
@@ -148,7 +149,7 @@ static void put(const void *arg, const float *tile, int64_t width, int64_t batch
 }
 
 /* The destination of columns that lie in one image; else NULL. */
-static float *place(const void *arg, int64_t batch, int64_t row, int64_t col, int64_t cols)
+static float *address(const void *arg, int64_t batch, int64_t row, int64_t col, int64_t cols)
 {
 	const Conv *v = arg;
 	int64_t image = col / v->pixels, p = col % v->pixels;
@@ -156,7 +157,7 @@ static float *place(const void *arg, int64_t batch, int64_t row, int64_t col, in
 	return p + cols <= v->pixels ? v->y + image * v->yimage + row * v->yplane + p : NULL;
 }
 
-/* The product over `images` images: m rows, k = channels x places.  turned: the weights of neighbouring k's are not
+/* The product over `images` images: m rows, k = channels x positions.  turned: the weights of neighbouring k's are not
  * neighbours in memory. */
 static void run_pixels(Ctx *c, Conv *v, int64_t images, int64_t m, int64_t channels, bool turned)
 {
@@ -165,7 +166,7 @@ static void run_pixels(Ctx *c, Conv *v, int64_t images, int64_t m, int64_t chann
 		v->cols = v->pixels, v->rows = 1;
 	Gemm g = { .batch = 1, .m = m, .n = images * v->pixels, .k = channels * v->nk,
 		.a = { .x = v->w, .at = v->wout, .k = 1 }, .b = { .pack = pack_pixels, .arg = v }, .y = v->y,
-		.yrow = v->yplane, .store = put, .place = place, .arg = v };
+		.yrow = v->yplane, .store = put, .address = address, .arg = v };
 	if (turned && v->nk == 1)
 		g.a = (GemmSide){ .x = v->w + v->at[0], .at = v->wout, .k = v->win };
 	else if (turned)
@@ -264,7 +265,8 @@ static void pack_g(const void *arg, float *to, int64_t batch, int64_t at, int64_
 	pack_rows(d->v.isa, to, d->g, d->gimage, d->gplane, d->v.pixels, at, count, width, from, len);
 }
 
-/* Part of a row of pixels: n of them, from index `at` of k on; x is the offset of the first for place 0, channel 0. */
+/* A piece of a row of pixels: n of them, from index `at` of k on; x is the offset of the first, for position 0 and
+ * channel 0. */
 typedef struct Run { int64_t at, x, n; } Run;
 
 static int runs_of(const Conv *v, Run *run, int64_t from, int64_t len)
@@ -292,7 +294,7 @@ static void copy_runs(float *to, const float *x, const Run *run, int nrun, const
 			memcpy(to + run[i].at, x + run[i].x, (size_t)run[i].n * sizeof *to);
 }
 
-static void pack_places(const void *arg, float *to, int64_t batch, int64_t at, int64_t count, int64_t width,
+static void pack_positions(const void *arg, float *to, int64_t batch, int64_t at, int64_t count, int64_t width,
 	int64_t from, int64_t len)
 {
 	const Conv *v = &((const Grad *)arg)->v;
@@ -445,7 +447,7 @@ static float *tables(Ctx *c, int64_t nk, int64_t **off, int64_t **at)
 	return (float *)(void *)(*at + nk);
 }
 
-/* The offset of each place of the window in planes that are laid out for it. */
+/* The offset of each position of the window in planes that are laid out for it. */
 static void find_places(const KWindow *v, const Lay *l, int64_t *off)
 {
 	for (int64_t m = 0; m < v->k[0] * v->k[1]; m++) {
@@ -558,7 +560,7 @@ static int64_t common(int64_t a, int64_t b)
 	return a;
 }
 
-/* The places that reach class (ry, rx): returns their number; off: their offsets in the planes of g; at: their
+/* The positions that reach class (ry, rx): returns their number; off: their offsets in the planes of g; at: their
  * positions in the window. */
 static int64_t class_places(const KWindow *v, const Lay *l, int64_t ry, int64_t rx, int64_t *off, int64_t *at)
 {
@@ -638,7 +640,7 @@ static void grad_w(Ctx *c, float *w, const float *x, const float *g, int64_t gro
 	find_places(v, &l, off);
 	lay_out(c, &d.v, &l, planes, x, groups * cin * v->in[0] * v->in[1], n, cin);
 	gemm_run(c, &(Gemm){ .batch = 1, .m = cout, .n = cin * nk, .k = n * nout, .a = { .pack = pack_g, .arg = &d },
-		.b = { .pack = pack_places, .arg = &d }, .y = w, .yrow = cin * nk, .add = !first, .chunks = chunks,
+		.b = { .pack = pack_positions, .arg = &d }, .y = w, .yrow = cin * nk, .add = !first, .chunks = chunks,
 		.cut = chunks ? k_cut_tree(cout, cin * nk, n * nout, chunks) : (KCut){ 0 } });
 }
 

@@ -7,8 +7,8 @@ int k_move(Ctx *c, void *y, int64_t yoffset, const void *x, int64_t xoffset, KLo
 {
 	(void)c;
 	for (int64_t i = 0, n = k_count(&to); i < n; i++)
-		memcpy((char *)y + (yoffset + k_place(&to, i)) * width,
-			(const char *)x + (xoffset + k_place(&from, i)) * width, (size_t)width);
+		memcpy((char *)y + (yoffset + k_offset(&to, i)) * width,
+			(const char *)x + (xoffset + k_offset(&from, i)) * width, (size_t)width);
 	return 0;
 }
 
@@ -16,7 +16,7 @@ int k_copy(Ctx *c, void *y, const void *x, int64_t offset, KLoops l, int64_t wid
 {
 	(void)c;
 	for (int64_t i = 0, n = k_count(&l); i < n; i++)
-		memcpy((char *)y + i * width, (const char *)x + (offset + k_place(&l, i)) * width, (size_t)width);
+		memcpy((char *)y + i * width, (const char *)x + (offset + k_offset(&l, i)) * width, (size_t)width);
 	return 0;
 }
 

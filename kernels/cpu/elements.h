@@ -14,11 +14,11 @@ static void NAME(reduce)(void *arg, int64_t lo, int64_t hi, int thread)
 	int64_t n = k_count(&r->over);
 	(void)thread;
 	for (int64_t i = lo; i < hi; i++) {
-		const T *from = (const T *)r->x + k_place(&r->keep, i);
+		const T *from = (const T *)r->x + k_offset(&r->keep, i);
 		T best = 0;
 		SUM sum = op == K_PROD ? 1 : 0;
 		for (int64_t j = 0; j < n; j++) {
-			T e = from[k_place(&r->over, j)];
+			T e = from[k_offset(&r->over, j)];
 			if (op == K_PROD)
 				sum *= (SUM)e;
 			else
@@ -76,8 +76,8 @@ static void NAME(scatter_lines)(void *arg, int64_t lo, int64_t hi, int thread)
 	const Scatter *s = arg;
 	(void)thread;
 	for (int64_t i = lo; i < hi; i++) {
-		T *y = (T *)s->y + k_place(&s->to, i);
-		int64_t from = k_place(&s->from, i);
+		T *y = (T *)s->y + k_offset(&s->to, i);
+		int64_t from = k_offset(&s->from, i);
 		for (int64_t j = from; j < from + s->many * s->step; j += s->step)
 			NAME(combine)(y + index_of(s->index[j], s->n) * s->stride, ((const T *)s->updates)[j], s->how);
 	}

@@ -251,12 +251,12 @@ static void pack_a(const Kind *kind, const Gemm *g, const Block *b, float *pa, i
 
 /* The destination of a panel of the block, rows yrow apart; NULL: the panel is not full, or has no single
  * destination. */
-static float *place(const Kind *kind, const Gemm *g, const Block *b, int64_t row, int64_t col)
+static float *address(const Kind *kind, const Gemm *g, const Block *b, int64_t row, int64_t col)
 {
 	int64_t cols = b->col + b->cols - col;
-	if (cols < kind->nr || (g->store && !g->place))
+	if (cols < kind->nr || (g->store && !g->address))
 		return NULL;
-	return g->store ? g->place(g->arg, b->batch, row, col, kind->nr)
+	return g->store ? g->address(g->arg, b->batch, row, col, kind->nr)
 		: g->y + b->batch * g->ybatch + row * g->yrow + col;
 }
 
@@ -308,7 +308,7 @@ static void panel(const Kind *kind, const Gemm *g, const Block *b, const float *
 	int64_t k, int64_t col, bool first, Ahead *next, float *keep)
 {
 	int64_t i = keep ? kind->mr : 0, whole = b->rows / kind->mr * kind->mr, rest = b->rows - whole;
-	float *y = place(kind, g, b, b->row, col);
+	float *y = address(kind, g, b, b->row, col);
 	bool add = g->add || !first;
 	if (keep && y)
 		kind->keep(pa, pb, bs, k, y, g->yrow, add, keep);

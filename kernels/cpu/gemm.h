@@ -30,7 +30,7 @@ typedef void GemmStore(const void *arg, const float *tile, int64_t width, int64_
 	int64_t col, int64_t cols, bool first);
 
 /* The address of `cols` columns of a row of y, if they are neighbours in memory and rows are yrow apart; else NULL. */
-typedef float *GemmPlace(const void *arg, int64_t batch, int64_t row, int64_t col, int64_t cols);
+typedef float *GemmAddress(const void *arg, int64_t batch, int64_t row, int64_t col, int64_t cols);
 
 typedef struct Gemm {
 	int64_t batch, m, n, k;
@@ -39,7 +39,7 @@ typedef struct Gemm {
 	int64_t yrow, ybatch;           /* strides; columns are next to each other */
 	bool add;                       /* add to y instead of overwriting it */
 	GemmStore *store;               /* NULL: into y */
-	GemmPlace *place;               /* with store: a tile with an address is summed there, without store */
+	GemmAddress *address;           /* with store: a tile with an address is summed there, without store */
 	const void *arg;
 	const KEpilogue *e;             /* NULL: none; with an epilogue, y is dense */
 	const float *packed;            /* all of b as gemm_pack writes it, for a batch of one; NULL: pack b here */

@@ -83,7 +83,7 @@ static void tree_pass(const Kind *kind, const Gemm *g, const Block *b, float *pa
 		} else if (!packed) {
 			pack(kind, &g->b, panel, b->batch, col, cols, kind->nr, from, k);
 		}
-		float *to = level >= 0 ? w->wait + level * w->size + at : place(kind, g, b, b->row, col);
+		float *to = level >= 0 ? w->wait + level * w->size + at : address(kind, g, b, b->row, col);
 		int64_t torow = level >= 0 ? w->row : g->yrow;
 		int64_t r = 0;
 		if (keep) {

@@ -1,5 +1,5 @@
 /* Operators whose indices are data: all indices are checked first. */
-#include "places.h"
+#include "indices.h"
 
 #include <string.h>
 
@@ -40,7 +40,7 @@ int k_gather_elements(Ctx *c, void *y, const void *x, const int64_t *index, KLoo
 	int code = check_indices(c, index, k_count(&l), n);
 	for (int64_t i = 0; !code && i < k_count(&l); i++) {
 		int64_t k = index_of(index[i], n);
-		memcpy((char *)y + i * width, (const char *)x + (k_place(&l, i) + k * stride) * width, (size_t)width);
+		memcpy((char *)y + i * width, (const char *)x + (k_offset(&l, i) + k * stride) * width, (size_t)width);
 	}
 	return code;
 }

@@ -1,6 +1,6 @@
 /* Operators whose indices are data.  One thread checks all indices first.  Then threads copy rows, or sum columns: a
  * thread owns some columns and adds all rows to them in order, so no two threads add to the same number. */
-#include "places.h"
+#include "indices.h"
 #include "isa.h"
 
 #include <string.h>
@@ -147,7 +147,7 @@ static void pick(void *arg, int64_t lo, int64_t hi, int thread)
 	(void)thread;
 	for (int64_t i = lo; i < hi; i++) {
 		const unsigned char *from =
-			e->x + (k_place(&e->l, i) + from_end(e->index[i], e->n) * e->stride) * e->width;
+			e->x + (k_offset(&e->l, i) + from_end(e->index[i], e->n) * e->stride) * e->width;
 		if (e->width == 4)
 			memcpy(e->y + i * 4, from, 4);
 		else

@@ -1,7 +1,7 @@
 /* The gradient of a gather, in chunks of the index (tree.h).  Each row of the result has a list of the positions whose
  * index selects it, in order.  The rows of dy at these positions are summed chunk by chunk, and the chunks combined.  A
  * chunk without such a position has the sum +0, which changes no other sum, because no sum is -0: all begin at +0. */
-#include "places.h"
+#include "indices.h"
 
 #include <string.h>
 

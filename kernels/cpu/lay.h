@@ -44,7 +44,7 @@ static inline Lay lay_of_x(const KWindow *v)
 	return lay_done(l, len);
 }
 
-/* The layout of its output, for the gradient of the input: pixel i of the input reads (i + lo - place) / stride. */
+/* The layout of its output, for the gradient of the input: pixel i of the input reads (i + lo - position) / stride. */
 static inline Lay lay_of_g(const KWindow *v)
 {
 	Lay l = { .step = { 1, 1 }, .phase = { 1, 1 } };
@@ -58,8 +58,8 @@ static inline Lay lay_of_g(const KWindow *v)
 	return lay_done(l, len);
 }
 
-/* Along axis a, the class r of input pixels r, r + stride, ...: the first place of the window that reaches them
- * (lay_first, -1: none), and the number of these pixels (lay_class), 0 if no place reaches them. */
+/* Along axis a, the class r of input pixels r, r + stride, ...: the first position of the window that reaches them
+ * (lay_first, -1: none), and the number of these pixels (lay_class), 0 if no position reaches them. */
 static inline int64_t lay_first(const KWindow *v, int a, int64_t r)
 {
 	for (int64_t m = 0; m < v->k[a]; m++)

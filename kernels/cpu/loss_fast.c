@@ -245,7 +245,7 @@ int k_sum_exp_f32(Ctx *c, float *y, const float *x, const float *top, int64_t ou
 
 /* Counts the classes that rank before the label: classes with a lower number than the label on a score at least as high
  * as its own, later classes on a higher score only. */
-K_LOOP void places(void *arg, int64_t lo, int64_t hi, int thread)
+K_LOOP void positions(void *arg, int64_t lo, int64_t hi, int thread)
 {
 	const Loss *l = arg;
 	(void)thread;
@@ -266,12 +266,12 @@ K_LOOP void places(void *arg, int64_t lo, int64_t hi, int thread)
 		l->y[r] = (float)count;
 	}
 }
-K_EACH_ISA(places)
+K_EACH_ISA(positions)
 
 int k_ahead_f32(Ctx *c, float *y, const float *x, const float *own, const int64_t *label, int64_t outer, int64_t n,
 	int64_t inner, int64_t first)
 {
 	Loss l = { .y = y, .x = x, .klse = own, .label = label, .n = n, .inner = inner, .from = first };
-	rt_parallel(c, outer * inner, 1 + 8192 / (n + 1), K_PICK(c, places), &l);
+	rt_parallel(c, outer * inner, 1 + 8192 / (n + 1), K_PICK(c, positions), &l);
 	return 0;
 }

@@ -12,7 +12,7 @@
  * scale i). */
 typedef struct Set { int64_t runs, len, step, each; } Set;
 
-static int64_t place(const Set *s, int64_t i)
+static int64_t offset_of(const Set *s, int64_t i)
 {
 	return i / s->len * s->step + i % s->len;
 }
@@ -30,14 +30,14 @@ static float forward(float *y, float *mean, float *inv, const float *x, const fl
 	int64_t n = s->runs * s->len;
 	double m = 0, v = 0;
 	for (int64_t i = 0; i < n && centre; i++)
-		m += (double)x[place(s, i)] / (double)n;
+		m += (double)x[offset_of(s, i)] / (double)n;
 	for (int64_t i = 0; i < n; i++) {
-		double d = (double)x[place(s, i)] - m;
+		double d = (double)x[offset_of(s, i)] - m;
 		v += d * d;
 	}
 	float fm = (float)m, fi = (float)(1 / sqrt(v / (double)n + (double)eps));
 	for (int64_t i = 0; i < n; i++) {
-		int64_t at = place(s, i);
+		int64_t at = offset_of(s, i);
 		y[at] = (x[at] - fm) * fi * scale_of(s, scale, i) + (b ? scale_of(s, b, i) : 0);
 	}
 	if (mean)
@@ -54,14 +54,14 @@ static void backward(float *dx, const float *dy, const float *x, const float *sc
 	float m = mean ? *mean : 0;
 	double g = 0, gh = 0;
 	for (int64_t i = 0; i < n; i++) {
-		int64_t at = place(s, i);
+		int64_t at = offset_of(s, i);
 		float d = dy[at] * scale_of(s, scale, i);
 		g += (double)d;
 		gh += (double)d * (double)((x[at] - m) * inv);
 	}
 	float ga = mean ? (float)(g / (double)n) : 0, gha = (float)(gh / (double)n);
 	for (int64_t i = 0; i < n; i++) {
-		int64_t at = place(s, i);
+		int64_t at = offset_of(s, i);
 		dx[at] = inv * (dy[at] * scale_of(s, scale, i) - ga - (x[at] - m) * inv * gha);
 	}
 }

@@ -103,7 +103,7 @@ int k_maxpool_f32(Ctx *c, float *y, const float *x, int64_t n, KWindow w)
 /* For gradients: the positions in the plane of the maxima of windows from .. from + n - 1 of a row. */
 enum { SPAN = 64 };
 
-K_LOOP void find(const float *restrict x, int32_t *restrict place, const KWindow *w, int64_t oy,
+K_LOOP void find(const float *restrict x, int32_t *restrict position, const KWindow *w, int64_t oy,
 	int64_t from, int64_t n)
 {
 	float best[SPAN];
@@ -118,25 +118,25 @@ K_LOOP void find(const float *restrict x, int32_t *restrict place, const KWindow
 			const float *restrict in = x + at;
 			if (first)
 				for (int64_t i = 0; i < n; i++)
-					best[i] = in[s * i], place[i] = (int32_t)(at + s * i);
+					best[i] = in[s * i], position[i] = (int32_t)(at + s * i);
 			else if (s == 2)
 				K_VECTOR for (int32_t i = 0; i < (int32_t)n; i++) {
 					float v = in[2 * i];
 					bool more = (v > best[i]) | ((v != v) & (best[i] == best[i]));
 					best[i] = more ? v : best[i];
-					place[i] = more ? (int32_t)at + 2 * i : place[i];
+					position[i] = more ? (int32_t)at + 2 * i : position[i];
 				}
 			else
 				K_VECTOR for (int32_t i = 0; i < (int32_t)n; i++) {
 					float v = in[s * i];
 					bool more = (v > best[i]) | ((v != v) & (best[i] == best[i]));
 					best[i] = more ? v : best[i];
-					place[i] = more ? (int32_t)(at + s * i) : place[i];
+					position[i] = more ? (int32_t)(at + s * i) : position[i];
 				}
 		}
 	}
 	for (int64_t i = 0; first && i < n; i++)
-		place[i] = -1;
+		position[i] = -1;
 }
 
 /* Adds to the gradient of an element of the plane, if it is inside the wanted stretch. */
@@ -176,14 +176,14 @@ K_LOOP void grads(void *arg, int64_t lo, int64_t hi, int thread)
 			const float *g = p->g + (i * w.out[0] + oy) * w.out[1];
 			give_edge(p, dx, g, x, &w, oy, 0, from);
 			for (int64_t ox = from; ox < to; ox += SPAN) {
-				int32_t place[SPAN];
+				int32_t position[SPAN];
 				int64_t n = to - ox < SPAN ? to - ox : SPAN;
-				find(x, place, &w, oy, ox, n);
+				find(x, position, &w, oy, ox, n);
 				for (int64_t k = 0; k < n; k++)
-					if (place[k] >= 0 && p->shard)
-						give(p, dx, place[k], g[ox + k]);
-					else if (place[k] >= 0)
-						dx[place[k]] += g[ox + k];
+					if (position[k] >= 0 && p->shard)
+						give(p, dx, position[k], g[ox + k]);
+					else if (position[k] >= 0)
+						dx[position[k]] += g[ox + k];
 			}
 			give_edge(p, dx, g, x, &w, oy, to, w.out[1]);
 		}

@@ -50,7 +50,7 @@ static void draw(void *arg, int64_t lo, int64_t hi, int thread)
 	(void)thread;
 	for (int64_t i = lo; i < hi;) {
 		int64_t left = d->run - i % d->run, n = left < hi - i ? left : hi - i;
-		draw_run(d, d->y + i, (uint64_t)(d->from + k_place(&d->l, i)), n);
+		draw_run(d, d->y + i, (uint64_t)(d->from + k_offset(&d->l, i)), n);
 		i += n;
 	}
 }

@@ -26,9 +26,9 @@ static void reduce(float *y, const float *x, KLoops keep, KLoops over, KReduce o
 	/* The loop over results is inside: x is then read in order if the reduced axes come first, as in the gradient
 	 * of a bias. */
 	for (int64_t j = 0; j < n; j++) {
-		const float *from = x + k_place(&over, j);
+		const float *from = x + k_offset(&over, j);
 		for (int64_t i = 0; i < rows; i++)
-			y[i] = join(op, y[i], from[k_place(&keep, i)]);
+			y[i] = join(op, y[i], from[k_offset(&keep, i)]);
 	}
 	if (op == K_MEAN)
 		for (int64_t i = 0; i < rows; i++)

@@ -128,14 +128,14 @@ K_LOOP void stays_op(const Reduce *r, KReduce op, int64_t lo, int64_t hi)
 	for (int64_t i = lo; i < hi; i++) {
 		int64_t from = i % r->blocks * COLS, n = r->run - from < COLS ? r->run - from : COLS,
 			row = i / r->blocks;
-		columns(r, op, r->y + row * r->run + from, r->x + k_place(&r->keep, row) + from, n);
+		columns(r, op, r->y + row * r->run + from, r->x + k_offset(&r->keep, row) + from, n);
 	}
 }
 
 K_LOOP void goes_op(const Reduce *r, KReduce op, int64_t lo, int64_t hi)
 {
 	for (int64_t i = lo; i < hi; i++)
-		r->y[i] = whole(r, op, r->x + k_place(&r->keep, i));
+		r->y[i] = whole(r, op, r->x + k_offset(&r->keep, i));
 }
 
 /* Compiles each reduction for each instruction set.  A mean is a sum that is scaled. */

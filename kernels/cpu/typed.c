@@ -1,6 +1,6 @@
 /* Kernels that compute with elements of any type: instances of the loops of elements.h.  Float has faster kernels of
  * its own where models spend their time. */
-#include "places.h"
+#include "indices.h"
 #include "turns.h"
 
 #include <math.h>

@@ -106,9 +106,9 @@ static inline KWork k_work_conv_tree(const KWindow *v, int64_t batch, int64_t gr
 }
 
 /* Lists of positions by row (index_tree.c). */
-static inline KWork k_work_lists(int64_t rows, int64_t places)
+static inline KWork k_work_lists(int64_t rows, int64_t positions)
 {
-	return (KWork){ 8 * (rows + places), 0 };
+	return (KWork){ 8 * (rows + positions), 0 };
 }
 
 /* Blocks of queries and keys, in multiples of tile heights and widths.  Heads wider than a few hundred get smaller

@@ -6,7 +6,7 @@ KERNEL g_fill(void *y, i64 offset, KLoops l, u64 bits, i64 width, i64 n)
 {
 	i64 i = element();
 	if (i < n)
-		put(y, offset + place(l, i), &bits, 0, width);
+		put(y, offset + offset_of(l, i), &bits, 0, width);
 }
 
 KERNEL g_pad(void *y, const void *x, const void *value, KPad p, i64 width, i64 n)

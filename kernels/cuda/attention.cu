@@ -118,15 +118,15 @@ KERNEL g_attention_grad_kv_f32(float *dk, float *dv, const float *q, const float
 }
 
 /* A position outside of the cache gives NaN, which ends the job where the loss is reported. */
-KERNEL g_rotary_f32(float *y, const float *x, const float *cosine, const float *sine, const i64 *place, KRotary r)
+KERNEL g_rotary_f32(float *y, const float *x, const float *cosine, const float *sine, const i64 *position, KRotary r)
 {
 	i64 n = element();
 	if (n >= r.batch * r.heads * r.seq)
 		return;
 	i64 s = n % r.seq, h = n / r.seq % r.heads, b = n / (r.seq * r.heads),
 		at = b * r.x.batch + h * r.x.head + s * r.x.row;
-	i64 where = place ? place[b * r.seq + s] : b * r.seq + s;
-	int bad = place && (where < 0 || where >= r.places);
+	i64 where = position ? position[b * r.seq + s] : b * r.seq + s;
+	int bad = position && (where < 0 || where >= r.positions);
 	for (i64 e = 0; e < r.width; e++)
 		y[at + e] = bad ? NEG_INF - NEG_INF : x[at + e];
 	for (i64 e = 0; e < r.rot / 2 && !bad; e++) {

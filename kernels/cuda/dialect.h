@@ -15,7 +15,7 @@ enum { BLOCK = 256 };
 #define KERNEL extern "C" __global__ void __launch_bounds__(256)
 #define NEG_INF (-3.402823466e38f * 10.0f)
 
-__device__ static inline i64 place(const KLoops &l, i64 i)
+__device__ static inline i64 offset_of(const KLoops &l, i64 i)
 {
 	i64 at = 0;
 	for (int a = l.n - 1; a >= 0; a--) {

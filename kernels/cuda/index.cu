@@ -18,7 +18,7 @@ KERNEL g_gather_elements(void *y, const void *x, const i64 *index, KLoops l, i64
 	if (i >= total)
 		return;
 	i64 at = wrapped(index[i], n);
-	put(y, i, at < 0 ? 0 : x, place(l, i) + at * stride, width);
+	put(y, i, at < 0 ? 0 : x, offset_of(l, i) + at * stride, width);
 }
 
 /* One thread per column of the result: indices may repeat, and the order of the sum is fixed. */

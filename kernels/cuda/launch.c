@@ -256,11 +256,11 @@ int k_attention_grad_f32(Ctx *c, float *dq, float *dk, float *dv, const float *q
 		: rt_launch(c, "g_attention_grad_kv_f32", rt_blocks(a->batch * a->kvheads * a->sk), 1, kvargs);
 }
 
-int k_rotary_f32(Ctx *c, float *y, const float *x, const float *cosine, const float *sine, const int64_t *place,
+int k_rotary_f32(Ctx *c, float *y, const float *x, const float *cosine, const float *sine, const int64_t *position,
 	const KRotary *r)
 {
 	KRotary all = *r;
-	void *args[] = { &y, &x, &cosine, &sine, &place, &all };
+	void *args[] = { &y, &x, &cosine, &sine, &position, &all };
 	return rt_launch(c, "g_rotary_f32", rt_blocks(r->batch * r->heads * r->seq), 1, args);
 }
 

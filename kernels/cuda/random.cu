@@ -21,5 +21,5 @@ KERNEL g_random_uniform_f32(float *y, u32 k0, u32 k1, u64 step, i64 from, KLoops
 {
 	i64 i = element();
 	if (i < n)
-		y[i] = (float)(philox((u64)(from + place(l, i)), step, k0, k1) >> 8) / 16777216.0f;
+		y[i] = (float)(philox((u64)(from + offset_of(l, i)), step, k0, k1) >> 8) / 16777216.0f;
 }

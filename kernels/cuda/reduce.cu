@@ -6,10 +6,10 @@ KERNEL g_reduce_f32(float *y, const float *x, KLoops keep, KLoops over, int op, 
 	i64 i = element();
 	if (i >= rows)
 		return;
-	const float *from = x + place(keep, i);
+	const float *from = x + offset_of(keep, i);
 	float v = op == K_MAX ? NEG_INF : op == K_MIN ? -NEG_INF : op == K_PROD ? 1.0f : 0.0f;
 	for (i64 j = 0; j < n; j++) {
-		float e = from[place(over, j)];
+		float e = from[offset_of(over, j)];
 		if (op == K_MAX)
 			v = e > v || e != e ? e : v;
 		else if (op == K_MIN)

@@ -8,11 +8,11 @@ template <class T> __device__ static void reduce(T *y, const T *x, const KLoops 
 	i64 i = element();
 	if (i >= rows)
 		return;
-	const T *from = x + place(keep, i);
+	const T *from = x + offset_of(keep, i);
 	typename As<T>::Sum sum = op == K_PROD ? 1 : 0;
 	T best = 0;
 	for (i64 j = 0; j < n; j++) {
-		T e = from[place(over, j)];
+		T e = from[offset_of(over, j)];
 		if (op == K_PROD)
 			sum *= (typename As<T>::Sum)e;
 		else
@@ -70,7 +70,7 @@ template <class T> __device__ static void scatter_elements(T *y, const T *x, con
 	for (i64 i = 0; i < many; i++) {
 		i64 at = wrapped(index[i], n);
 		if (at >= 0)
-			combine(y + place(l, i) + at * stride, updates[i], how);
+			combine(y + offset_of(l, i) + at * stride, updates[i], how);
 	}
 }
 

@@ -72,11 +72,11 @@ static void without(Annot **list, const char *name)
 }
 
 /* An annotation in the place of one of its name. */
-static void say(Model *m, AnnotPlace place, Annot **list, const char *name, const char *args)
+static void say(Model *m, AnnotOn on, Annot **list, const char *name, const char *args)
 {
 	char *text = arena_printf(&m->arena, "@%s%s%s%s", name, *args ? "(" : "", args, *args ? ")" : "");
 	without(list, name);
-	parse_annots(file_memory("edit", text, strlen(text)), m, place, list);
+	parse_annots(file_memory("edit", text, strlen(text)), m, on, list);
 }
 
 static const char *entry(int k)

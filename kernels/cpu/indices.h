@@ -1,6 +1,6 @@
 /* The elements that indices, tuples of indices and positions of a padded tensor refer to. */
-#ifndef PLACES_H
-#define PLACES_H
+#ifndef INDICES_H
+#define INDICES_H
 
 #include "kernels.h"
 

@@ -3,11 +3,11 @@
  * With one mesh there is nothing to decide.  With several meshes or submeshes @on places some nodes and values, and the
  * others follow:
  *
- *   - Before the backward pass (places_spread) a node without @on is placed with its parameter that has @on, else with
- *     the operand computed last, else on the first mesh.  A parameter or an input is placed with its first reader.  All
- *     placements are written as @on, which the nodes of the backward pass, of recomputation and of the other programs
- *     inherit.
- *   - When the plan is made (places_find) a node that the training pass added is placed with the storage that it
+ *   - Before the backward pass (placement_spread) a node without @on is placed with its parameter that has @on, else
+ *     with the operand computed last, else on the first mesh.  A parameter or an input is placed with its first
+ *     reader.  All placements are written as @on, which the nodes of the backward pass, of recomputation and of the
+ *     other programs inherit.
+ *   - When the plan is made (placement_find) a node that the training pass added is placed with the storage that it
  *     updates, else with its large operands; the state of an optimizer is placed with its parameter.  A sum over
  *     micro-batches is placed with the values that are added to it.  Scalars that belong to no mesh, such as the
  *     learning rate and the norm of all gradients, and values that a program reports are on the mesh of all ranks.
@@ -93,7 +93,7 @@ static const Arg *given_on(const Node *n)
 	return on;
 }
 
-int places_spread(Graph *g)
+int placement_spread(Graph *g)
 {
 	if (!several(g->model))
 		return 0;
@@ -169,7 +169,7 @@ static Plan *shared(const Graph *g)
 	return g->model->main ? g->model->main->plan : g->model->plan;
 }
 
-static Place *place_at(Graph *g, Plan *p, const Arg *on)
+static Placement *place_at(Graph *g, Plan *p, const Arg *on)
 {
 	Arena *a = g->model->main ? g->model->main->graph->arena : g->arena;
 	const Mesh *m = NULL;
@@ -181,14 +181,14 @@ static Place *place_at(Graph *g, Plan *p, const Arg *on)
 			m = p->mesh[i];
 	if (!m)
 		die("no mesh is called %s", on->s);
-	Place *at = arena_new(a, Place);
+	Placement *at = arena_new(a, Placement);
 	at->mesh = on->kind == ARG_INDEX ? submesh_of(g, m, on) : m;
 	at->on = on;
 	arena_push(a, p->place, p->nplace, at);
 	return at;
 }
 
-static Place *place_of_mesh(Graph *g, Plan *p, const Mesh *m)
+static Placement *place_of_mesh(Graph *g, Plan *p, const Mesh *m)
 {
 	Arena *a = g->model->main ? g->model->main->graph->arena : g->arena;
 	Arg *on = arena_new(a, Arg);
@@ -196,12 +196,12 @@ static Place *place_of_mesh(Graph *g, Plan *p, const Mesh *m)
 	return place_at(g, p, on);
 }
 
-bool places_here(const Value *v, const Mesh *m)
+bool placement_here(const Value *v, const Mesh *m)
 {
 	return !v->place || (v->place->mesh == m && (!v->def || !v->def->place || v->def->place->mesh == m));
 }
 
-bool places_apart(const Place *a, const Place *b)
+bool placement_apart(const Placement *a, const Placement *b)
 {
 	if (a->mesh == b->mesh)
 		return false;
@@ -219,7 +219,7 @@ static bool reported(const Value *v)
 }
 
 /* The placement of the storage that a result of the node updates. */
-static Place *updates(const Node *n)
+static Placement *updates(const Node *n)
 {
 	for (int i = 0; i < n->nout; i++)
 		for (const Value *v = n->out[i] ? n->out[i]->into : NULL; v; v = v->into)
@@ -230,13 +230,13 @@ static Place *updates(const Node *n)
 
 /* The placement of the large operand computed last; else that of all scalars that belong to a mesh, when it is one;
  * else the mesh of all ranks. */
-static Place *beside(const Node *n, Place *all)
+static Placement *beside(const Node *n, Placement *all)
 {
-	Place *large = NULL, *small = NULL;
+	Placement *large = NULL, *small = NULL;
 	int last = -2;
 	for (int i = 0; i < n->nin; i++) {
 		const Value *v = n->in[i];
-		Place *at = v ? v->place : NULL;
+		Placement *at = v ? v->place : NULL;
 		int made = v && v->def ? v->def->mark : -1;
 		/* a constant does not count: other nodes may share it */
 		if (!at || at == all || (!v->def && v->data && !v->param))
@@ -252,7 +252,7 @@ static Place *beside(const Node *n, Place *all)
 	return small ? small : all;
 }
 
-static void hold(Value *v, Place *at)
+static void hold(Value *v, Placement *at)
 {
 	if (v && !v->place)
 		v->place = at;
@@ -273,10 +273,10 @@ static void place_sum(const Node *n)
 	}
 }
 
-static void place_node(Graph *g, Plan *p, Node *n, Place *all)
+static void place_node(Graph *g, Plan *p, Node *n, Placement *all)
 {
 	const Arg *on = given_on(n);
-	Place *at = on ? place_at(g, p, on) : updates(n);
+	Placement *at = on ? place_at(g, p, on) : updates(n);
 	if (begins_sum(n) && p->stages)
 		return;
 	n->place = at ? at : beside(n, all);
@@ -307,7 +307,7 @@ static void write_down(Graph *g)
 
 static void one_place(Graph *g, Plan *p)
 {
-	Place *at = p->nplace ? p->place[0] : arena_new(g->arena, Place);
+	Placement *at = p->nplace ? p->place[0] : arena_new(g->arena, Placement);
 	at->mesh = p->main;
 	if (!p->nplace)
 		arena_push(g->arena, p->place, p->nplace, at);
@@ -317,13 +317,13 @@ static void one_place(Graph *g, Plan *p)
 		g->node[i]->place = at;
 }
 
-int places_find(Graph *g, Plan *own)
+int placement_find(Graph *g, Plan *own)
 {
 	Plan *p = shared(g);
 	if (g->model->main ? !p->place[0]->on : !several(g->model)) {
 		one_place(g, p);
 	} else {
-		Place *all = place_of_mesh(g, p, p->world), *first = place_of_mesh(g, p, p->main);
+		Placement *all = place_of_mesh(g, p, p->world), *first = place_of_mesh(g, p, p->main);
 		for (int i = 0; i < g->nvalue; i++) {
 			const Arg *on = on_of(g->value[i]->annot);
 			g->value[i]->place = on ? place_at(g, p, on) : NULL;
@@ -353,15 +353,15 @@ int places_find(Graph *g, Plan *own)
 	return 0;
 }
 
-void places_note(Graph *g, Node *n)
+void placement_note(Graph *g, Node *n)
 {
 	write_on(g, &n->annot, n->place->on);
 }
 
-void places_new(Graph *g)
+void placement_new(Graph *g)
 {
 	Plan *p = shared(g);
-	Place *only = p->place[0]->on ? NULL : p->place[0];
+	Placement *only = p->place[0]->on ? NULL : p->place[0];
 	for (int i = 0; i < g->nnode; i++) {
 		Node *n = g->node[i];
 		if (!n->place)
