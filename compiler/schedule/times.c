@@ -219,7 +219,7 @@ static int rank_of(const Plan *p, const Role *r)
 	one.nrank = 1;
 	one.rank = NULL;
 	one.first = r->rank[0];
-	return kinds_rank(p, &(Place){ .mesh = &one });
+	return kinds_rank(p, &(Placement){ .mesh = &one });
 }
 
 void times_find(Graph *g)

@@ -111,8 +111,8 @@ int test_rotary(void)
 	for (int i = 0; i < 64; i++)
 		place[i] = i * 5 % 32;
 	for (int kind = 0; kind < 4; kind++) {
-		KRotary r = { .batch = 2, .heads = 3, .seq = 32, .width = 20, .rot = kind == 3 ? 12 : 20, .positions = 32,
-			.x = heads_of(kind == 1, 3, 32, 20), .interleaved = kind == 2 };
+		KRotary r = { .batch = 2, .heads = 3, .seq = 32, .width = 20, .rot = kind == 3 ? 12 : 20,
+			.positions = 32, .x = heads_of(kind == 1, 3, 32, 20), .interleaved = kind == 2 };
 		Turn t = { .r = r, .x = x, .co = co, .si = si, .place = kind % 2 ? place : NULL };
 		int64_t n = 2 * 3 * 32 * 20;
 		k_plain_rotary_f32(NULL, want, x, co, si, t.place, &t.r);
