@@ -59,11 +59,19 @@ static int64_t stat_parts(const Node *n)
 	return a && a->narg ? a->arg[0].i / micro_batches(n) : 1;
 }
 
+/* Before opset 14, outputs for the statistics meant training. */
+static bool batch_training(const Node *n)
+{
+	return n->row->since >= 14 ? attr_int(n, "training_mode") != 0
+	                           : wanted(n, 1) || wanted(n, 2) || wanted(n, 3) || wanted(n, 4);
+}
+
+/* Stored statistics, as in eval, may be those of any batch. */
 static int check_parts(const Node *n, const Type *x)
 {
 	const Annot *a = annot_find(n->annot, "local_stats");
 	int64_t microbatches = micro_batches(n), parts = a && a->narg ? a->arg[0].i : 1;
-	if (!a || !x || x->ndim < 1)
+	if (!a || !x || x->ndim < 1 || !batch_training(n))
 		return 0;
 	if (parts % microbatches) {
 		err_at(a->loc, "%lld micro-batches do not divide the %lld parts of the batch", (long long)microbatches,
@@ -112,13 +120,6 @@ static Value *running(Node *n, Value *to, Value *old, Value *batch, DType t)
 		return NULL;
 	return make(n, to, "Add", NULL, make2(n, "Mul", old, make_num(n, old, keep)),
 		make2(n, "Mul", fresh, make_num(n, fresh, 1 - keep)), NULL);
-}
-
-/* Before opset 14, outputs for the statistics meant training. */
-static bool batch_training(const Node *n)
-{
-	return n->row->since >= 14 ? attr_int(n, "training_mode") != 0
-	                           : wanted(n, 1) || wanted(n, 2) || wanted(n, 3) || wanted(n, 4);
 }
 
 /* [N, C, ...] as [parts, N / parts, C, ...], which is normalised over all but the parts and the channels; running
