@@ -12,7 +12,8 @@
  *     micro-batches is placed with the values that are added to it.  Scalars that belong to no mesh, such as the
  *     learning rate and the norm of all gradients, and values that a program reports are on the mesh of all ranks.
  *
- * A value is held where it is computed.  Between meshes it is moved by boxing. */
+ * A value is held where it is computed.  Between meshes it is moved by boxing; constants are copied when the plan is
+ * made. */
 #include "plan/plan.h"
 
 #include <string.h>
@@ -273,7 +274,41 @@ static void place_sum(const Node *n)
 	}
 }
 
-static void place_node(Graph *g, Plan *p, Node *n, Placement *all)
+/* By value: the step updates it. */
+static bool *find_state(Graph *g)
+{
+	bool *state = arena_array(g->scratch, bool, g->nvalue + 1);
+	for (int i = 0; i < g->nvalue; i++)
+		if (g->value[i]->into)
+			state[g->value[i]->into->id] = true;
+	return state;
+}
+
+static bool covers(const Placement *a, const Placement *b)
+{
+	for (int i = 0; i < b->mesh->nrank; i++)
+		if (mesh_index(a->mesh, mesh_rank(b->mesh, i)) < 0)
+			return false;
+	return true;
+}
+
+/* A constant is not sent: ranks that read it and do not hold it have a copy of their own.  State, which the step
+ * updates, is no constant. */
+static Value *constant_at(Graph *g, const bool *state, Value *v, Placement *at)
+{
+	if (!leaf(g, v) || !v->data || v->param || v->input || state[v->id] || !v->place || covers(v->place, at))
+		return v;
+	for (int i = 0; i < g->ninit; i++)
+		if (g->init[i]->data == v->data && g->init[i]->place == at && !g->init[i]->param)
+			return g->init[i];
+	Value *copy = graph_const(g, v->data, v->name);
+	copy->loc = v->loc;
+	copy->factors = v->factors;
+	copy->place = at;
+	return copy;
+}
+
+static void place_node(Graph *g, Plan *p, const bool *state, Node *n, Placement *all)
 {
 	const Arg *on = given_on(n);
 	Placement *at = on ? place_at(g, p, on) : updates(n);
@@ -281,9 +316,11 @@ static void place_node(Graph *g, Plan *p, Node *n, Placement *all)
 		return;
 	n->place = at ? at : beside(n, all);
 	place_sum(n);
-	for (int i = 0; i < n->nin; i++)
+	for (int i = 0; i < n->nin; i++) {
+		n->in[i] = n->in[i] ? constant_at(g, state, n->in[i], n->place) : NULL;
 		if (leaf(g, n->in[i]))
 			hold(n->in[i], n->place);
+	}
 	for (int i = 0; i < n->nout; i++) {
 		Value *v = n->out[i];
 		if (v && v->into && v->into->place)
@@ -339,8 +376,9 @@ int placement_find(Graph *g, Plan *own)
 			g->node[i]->mark = i;
 			g->node[i]->place = NULL;
 		}
+		const bool *state = find_state(g);
 		for (int i = 0; i < g->nnode; i++)
-			place_node(g, p, g->node[i], all);
+			place_node(g, p, state, g->node[i], all);
 		for (int i = 0; i < g->nnode; i++)
 			if (!g->node[i]->place)
 				g->node[i]->place = all;

@@ -148,7 +148,6 @@ int plan_prepare(Graph *g)
 		check_stages(g) || device_read(opt.machine, p->main))
 		return -1;
 	stages_updates(g);
-	stages_constants(g);
 	if (placement_find(g, p))
 		return -1;
 	if (opt.chunks && p->main->cuda && !kernel_any_has(TARGET_CUDA, KERNEL_CHUNKS)) {

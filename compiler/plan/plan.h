@@ -56,7 +56,6 @@ void stages_default(Model *);                                /* --stages=N witho
 int  stages_spread(Graph *);                                 /* before the backward pass: writes @stage and @on */
 int  stages_read(Model *, Plan *);                           /* Plan.stages, from @pipeline; -1 after explaining */
 void stages_updates(Graph *);                                /* what runs once, after the micro-batches */
-void stages_constants(Graph *);                              /* what several stages read is held by all ranks */
 
 /* checkpoints.c: what the backward pass computes again, so that a rank fits into its memory. */
 typedef struct Checkpoints {

@@ -636,30 +636,3 @@ void stages_updates(Graph *g)
 	for (int i = 0; i < g->nout; i++)
 		report_once(g, i);
 }
-
-/* Constants that several stages read are held by all ranks, also those that folding made in the backward pass. */
-void stages_constants(Graph *g)
-{
-	Stages *s = g->model->plan->stages;
-	if (!s || options_done(g->model, "plan"))
-		return;
-	Spread w = { .g = g, .s = s, .mesh = first_mesh(g->model) };
-	int *by = arena_array(g->scratch, int, g->nvalue + 1);
-	bool *state = arena_array(g->scratch, bool, g->nvalue + 1);
-	for (int i = 0; i < g->nvalue; i++) {
-		by[i] = UNKNOWN;
-		if (g->value[i]->into)
-			state[g->value[i]->into->id] = true;
-	}
-	for (int i = 0; i < g->nnode; i++)
-		for (int k = 0; k < g->node[i]->nin; k++) {
-			Value *v = g->node[i]->in[k];
-			int stage = g->node[i]->stage;
-			bool constant = v && v->graph == g && v->data && !v->def && !v->param && !v->input;
-			if (!constant || state[v->id] || stage < 0)
-				continue;
-			if (by[v->id] >= 0 && by[v->id] != stage)
-				hold_everywhere(&w, v);
-			by[v->id] = stage;
-		}
-}

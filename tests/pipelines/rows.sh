@@ -33,4 +33,4 @@ awk '/^  x1 = / { print; sub(/x1 = llama.block\(x0/, "x2 = llama.block(x1"); gsu
 	/RMSNorm.*x1/ { sub(/x1/, "x2") }
 	/"(norm1|q|k|v|out|norm2|gate|up|down)\.w" @init/ { print; sub(/\.w"/, "2&") }
 	{ print }' "$ROOT/examples/llama.ir" >llama.ir
-check 'tables stay' 'x1 x1.part.1 x2.mid.grad ' "$(sent llama.ir --ranks=2 --stages=2 --micro-batches=4)"
+check 'tables stay' 'x1 x1.term.1 x2.mid.grad ' "$(sent llama.ir --ranks=2 --stages=2 --micro-batches=4)"
