@@ -164,6 +164,48 @@ static void split_late(Graph *g)
 	}
 }
 
+/* By value: a sum over micro-batches before this one is added, or what is computed from such sums alone, as the part of
+ * it to which a rank adds. */
+static bool *find_sums(Graph *g)
+{
+	bool *sum = arena_array(g->scratch, bool, g->nvalue + 1);
+	for (int i = 0; i < g->nnode; i++) {
+		const Node *n = g->node[i];
+		for (int k = 0; k < n->nout && kinds_in_body(n); k++)
+			for (const Value *v = n->out[k] ? n->out[k]->into : NULL; v; v = v->into)
+				sum[v->id] |= v->def && v->def->block == BLOCK_BEGIN;
+	}
+	for (int i = 0; i < g->nnode; i++) {
+		const Node *n = g->node[i];
+		bool any = false, other = !kinds_in_body(n);
+		for (int k = 0; k < n->nin; k++) {
+			const Value *v = n->in[k];
+			any |= v && v->graph == g && sum[v->id];
+			other |= v && v->graph == g && !sum[v->id] && v->def && kinds_in_body(v->def);
+		}
+		for (int k = 0; k < n->nout; k++)
+			if (n->out[k] && any && !other)
+				sum[n->out[k]->id] = true;
+	}
+	return sum;
+}
+
+/* Such nodes run in the block of their reader, which adds to the sum. */
+static void follow_readers(Graph *g)
+{
+	const bool *sum = find_sums(g);
+	for (int i = g->nnode; i-- > 0;) {
+		const Node *n = g->node[i];
+		for (int k = 0; k < n->nin && kinds_in_body(n); k++) {
+			Node *d = n->in[k] && n->in[k]->graph == g && sum[n->in[k]->id] ? n->in[k]->def : NULL;
+			if (!d || !kinds_in_body(d))
+				continue;
+			d->block = n->block;
+			d->stage = n->stage;
+		}
+	}
+}
+
 bool kinds_split(const Stages *s)
 {
 	if (s->schedule)
@@ -196,6 +238,7 @@ void kinds_mark(Graph *g)
 	reduce_mark(g);
 	if (kinds_split(p->stages))
 		split_late(g);
+	follow_readers(g);
 }
 
 bool kinds_together(const Node *a, const Node *b)

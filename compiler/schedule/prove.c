@@ -215,6 +215,39 @@ static int simulate_slots(Graph *g, const Plan *p, const Role *r)
 	return 0;
 }
 
+/* A sum over micro-batches, and other memory that is there before them and changes in each, is read by the blocks that
+ * change it only: other blocks may be at another micro-batch. */
+static int sums(Graph *g, const Plan *p, const Role *r)
+{
+	int *by = arena_array(g->scratch, int, p->nslot + 1);           /* by id of the store: 1 + the block */
+	bool *there = arena_array(g->scratch, bool, p->nslot + 1);
+	for (int i = 0; i < r->nstep; i++) {
+		const Action *a = &r->step[i];
+		bool begin = p->block[a->block].kind == BLOCK_BEGIN;
+		for (int k = 0; k < a->nmake; k++) {
+			const Slot *s = a->make[k] ? a->make[k]->store : NULL;
+			if (s && begin)
+				there[s->v->id] = true;
+			else if (s && !pipe_once(p->block[a->block].kind) && (there[s->v->id] || slot_kept(s)))
+				by[s->v->id] = 1 + a->block;
+		}
+	}
+	for (int i = 0; i < r->nstep; i++) {
+		const Action *a = &r->step[i];
+		for (int k = 0; k < a->ntake && !pipe_once(p->block[a->block].kind); k++) {
+			const Slot *s = a->take[k] ? slot_value(a->take[k]) : NULL;
+			int block = s ? by[s->store->v->id] : 0;
+			if (!block || block == 1 + a->block)
+				continue;
+			err_at(a->n ? a->n->loc : s->v->loc,
+				"%s reads %s, to which %s adds: it may be that of another micro-batch",
+				p->block[a->block].name, s->v->name, p->block[block - 1].name);
+			return -1;
+		}
+	}
+	return 0;
+}
+
 /* A value in the memory of another has the same bytes, type and form. */
 static int fills(const Plan *p, const Value *v)
 {
@@ -371,7 +404,7 @@ int prove_run(Graph *g)
 	for (int i = 0; i < p->nrole && !bad; i++)
 		check_ends(&p->role[i]);
 	for (int i = 0; i < p->nrole && !bad; i++)
-		bad |= simulate_slots(g, p, &p->role[i]);
+		bad |= simulate_slots(g, p, &p->role[i]) || sums(g, p, &p->role[i]) ? -1 : 0;
 	packed_apart(p);
 	return bad || simulate(g, p) || overlaps(g, p) || lanes_run(g) || prove_bytes(g) ? -1 : 0;
 }

@@ -25,6 +25,7 @@ a rank that does not exist|s/@lane(rank: 1/@lane(rank: 5/
 two lanes of a rank|s/@lane(rank: 1/@lane(rank: 0/
 half of a backward block|s/ 0B0 / 0I0 /
 messages in another order than they are sent|s/"1F0 1B0 1F1 1B1 /"1F1 1B1 1F0 1B0 /
+a sum is read where another block adds to it|s/  h1 \(.*\), w1)/  h1 \1, "w1.grad.sum")/
 a copy too few between forward and backward|s/\(  g1 .*\)@copies([0-9]*)/\1@copies(1)/
 an axis that does not exist|s/@pipeline(axis: 0/@pipeline(axis: 3/
 stages that cannot be divided|s/stages: 2/stages: 3/
