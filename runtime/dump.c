@@ -2,9 +2,9 @@
  *
  * Before the step all kept values are written to DIR/kept; after each action its results, inputs included, to DIR/step,
  * DIR/eval or DIR/infer, before a later action reuses their memory.  NAME.npy is the logical tensor: ranks write their
- * shards into one file.  The terms of a partial value have a file each, NAME.rank2.npy.  NAME.micro1.npy is of the
- * second micro-batch.  The gradient of parameter w is w.grad, even if it has another name in memory.  In a file name /
- * is \x2F. */
+ * shards into one file.  The terms of a partial value have a file each, NAME.rank2.npy, of the first rank that has the
+ * term.  NAME.micro1.npy is of the second micro-batch.  The gradient of parameter w is w.grad, even if it has another
+ * name in memory.  In a file name / is \x2F. */
 #include "save.h"
 
 #include <errno.h>
@@ -82,6 +82,20 @@ static int write_held(Ctx *c, const char *path, const Value *v, const FormShard 
 	return code;
 }
 
+/* Whether no earlier rank holds the same shard, or the same term. */
+static bool first_copy(const Form *f, int rank)
+{
+	int coord[FORM_MESH], index = f->ndim ? form_index(f, rank) : rank;
+	bool first = index >= 0;
+	if (!f->ndim)
+		return !rank;
+	if (first)
+		form_coord(f, index, coord);
+	for (int k = 0; k < f->ndim && first; k++)
+		first = f->cut[k].kind != FORM_B || !coord[k];
+	return first;
+}
+
 static int write_value(Ctx *c, const char *folder, int micro, Value v)
 {
 	char file[RT_NPY_NAME], path[RT_PATH], turn[32] = "";
@@ -91,7 +105,7 @@ static int write_value(Ctx *c, const char *folder, int micro, Value v)
 		snprintf(turn, sizeof turn, ".micro%d", micro);
 	if (snprintf(path, sizeof path, "%s/%s/%s%s", c->dump, folder, file, turn) >= (int)sizeof path)
 		return rt_error(c, RT_USAGE, "the name of the folder for --dump is too long");
-	if (form_index(v.form, c->rank) < 0 || (!partial(v.form) && !rt_form_first(v.form, c->rank)))
+	if (!first_copy(v.form, c->rank))
 		return 0;               /* another rank writes it */
 	if (form_shard(v.form, form_index(v.form, c->rank), &shard))
 		return rt_error(c, RT_MEMORY, "no memory");
