@@ -1,9 +1,9 @@
 /* real ONE OTHER: how far two runs of a model are apart.  Each is a folder with dump (of --dump) and state.safetensors
- * (of a checkpoint).  It prints "gradients G of N, weights W" and where: the largest distance of a parameter's gradient,
- * and of a saved tensor, as a part of its norm; 0 if all bits are equal.  A norm counts as at least 1/1000 of the largest one, because
- * some gradients, such as that of the bias of keys, are 0 but for rounding.  A gradient whose terms on the ranks are
- * never added (clipping multiplies terms) is their sum.  If OTHER lacks a tensor, has it in another shape, or a number
- * is not finite, the exit status is 1. */
+ * (of a checkpoint).  It prints "gradients G of N, weights W" and where: the largest distance of a parameter's
+ * gradient, and of a saved tensor, as a part of its norm; 0 if all bits are equal.  A norm counts as at least 1/1000 of
+ * the largest one, because some gradients, such as that of the bias of keys, are 0 but for rounding.  A gradient whose
+ * terms on the ranks are never added (clipping multiplies terms) is their sum.  If OTHER lacks a tensor, has it in
+ * another shape, or a number is not finite, the exit status is 1. */
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
@@ -163,8 +163,8 @@ static void weights(Fars *f, char **run)
 		const char *line = at;
 		while (line > a + 8 && *line != '\n')
 			line--;
-		if (sscanf(line + 1, "\"%255[^\"]", name) != 1 || sscanf(at + strlen(key), "%ld,%ld", &from, &to) != 2 ||
-			from < 0 || from > to || to > file[0].n - start)
+		if (sscanf(line + 1, "\"%255[^\"]", name) != 1 ||
+			sscanf(at + strlen(key), "%ld,%ld", &from, &to) != 2 || from < 0 || from > to || to > file[0].n - start)
 			refuse(path, "is no file of safetensors");
 		compare(f, name, a + start + from, b + start + from, to - from);
 	}
