@@ -48,8 +48,9 @@ static const Option options[] = {
 		"work; 0: by list scheduling and named schedules only; without it, a quarter of a second" },
 	{ .name = "target", .arg = "c|cuda", .kind = FUNCTION, .set = set_target,
 	  .help = "what the program is written in (default: as the devices of @mesh are, else c)" },
-	{ .name = "simulate", .arg = "FILE", .kind = TEXT, .to = &opt.simulate,
-	  .help = "print the step time of a pipeline's schedule, from a text of its block times, and stop" },
+	{ .name = "simulate", .arg = "[=FILE]", .kind = TEXT, .to = &opt.simulate,
+	  .help = "print what every rank of a pipeline does when, what it waits for, and the memory in use, of a "
+		"model or of a text of block times (compiler/lanes/PIPELINES.md), and stop" },
 	{ .name = "trace", .arg = "FILE.json", .kind = TEXT, .to = &opt.trace,
 	  .help = "of --simulate: write a trace for chrome://tracing or ui.perfetto.dev" },
 	{ .name = "html", .arg = "FILE.html", .kind = TEXT, .to = &opt.html,
@@ -299,6 +300,25 @@ static int parse_options(int argc, char **argv)
 	return 0;
 }
 
+static bool names_model(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+	return dot && (!strcmp(dot, ".ir") || !strcmp(dot, ".onnx"));
+}
+
+/* --simulate=FILE is a text and --simulate MODEL a model, but the name of the file decides. */
+static void choose_simulated(void)
+{
+	const char *s = opt.simulate;
+	if (s && *s && !opt.input && names_model(s)) {
+		opt.input = s;
+		opt.simulate = "";
+	} else if (s && !*s && opt.input && !names_model(opt.input)) {
+		opt.simulate = opt.input;
+		opt.input = NULL;
+	}
+}
+
 static int check_options(void)
 {
 	if (!opt.input)
@@ -307,6 +327,14 @@ static int check_options(void)
 		return usage("--dump-after=%s: there is no such pass; --list-passes lists them", opt.dump_after);
 	if (opt.stop_after && !passes_known(opt.stop_after))
 		return usage("--stop-after=%s: there is no such pass; --list-passes lists them", opt.stop_after);
+	if (!opt.simulate && (opt.trace || opt.html))
+		return usage("--%s needs --simulate", opt.trace ? "trace" : "html");
+	if (opt.simulate && *opt.simulate)
+		return usage("--simulate=FILE simulates a text, but %s is given, too: --simulate without a file "
+			"simulates a model", opt.input);
+	if (opt.simulate && (opt.print || opt.print_io || opt.write || opt.eval || opt.infer || opt.stop_after))
+		return usage("--simulate of a model plays its training step: it does not go with --print, --print-io, "
+			"--write, --eval, --infer or --stop-after");
 	if (opt.eval && (!opt.inputs || !opt.outputs))
 		return usage("--eval needs --inputs and --outputs");
 	if (opt.out && !*opt.out)
@@ -352,6 +380,15 @@ static int write_onnx(const Model *m)
 	return bad;
 }
 
+static SimulateOptions simulate_options(void)
+{
+	return (SimulateOptions){
+		.path = *opt.simulate ? opt.simulate : opt.input, .trace = opt.trace, .html = opt.html,
+		.csv = opt.write_schedule,
+		.seconds = opt.schedule_seconds < 0 ? SEARCH_USUAL : (double)opt.schedule_seconds,
+	};
+}
+
 static int work(Model *m)
 {
 	if (dim_check() || annotate(m) || verify_graph(m->graph, 0))
@@ -372,15 +409,21 @@ static int work(Model *m)
 		return evaluate_files(m, opt.inputs, opt.outputs);
 	if ((!opt.infer && train_check_batch(m)) || passes_run(m))
 		return -1;
+	if (opt.simulate) {
+		SimulateOptions o = simulate_options();
+		return simulate_model(m->graph, &o);
+	}
 	if (!opt.out && !opt.explain && !opt.dump_after && !opt.stop_after)
 		puts("no mistake was found, and nothing was written: -o DIR writes the program, --explain shows the "
 			"plan, --print the model");
 	return 0;
 }
 
+/* Of a text; a model goes through the passes. */
 static int simulate(void)
 {
-	int bad = simulate_file(&(SimulateOptions){ opt.simulate, opt.trace, opt.html, opt.write_schedule });
+	SimulateOptions o = simulate_options();
+	int bad = simulate_file(&o);
 	if (fflush(stdout)) {
 		fail_at(EXIT_ENV, (Loc){ 0 }, "cannot write the standard output: %s", strerror(errno));
 		bad = 1;
@@ -414,7 +457,8 @@ int main(int argc, char **argv)
 	}
 	if (opt.probe)
 		return probe_device(stdout) ? EXIT_ENV : EXIT_OK;
-	if (opt.simulate)
+	choose_simulated();
+	if (opt.simulate && *opt.simulate && !opt.input)
 		return simulate();
 	language_init();
 	if (opt.list_ops)

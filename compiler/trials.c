@@ -122,7 +122,7 @@ static void start(Trial *t, Model *m, const char *pass, Change change)
 	close(pipes[0]);
 	if (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr))
 		_exit(1);
-	opt.out = opt.stop_after = opt.dump_after = opt.explain = NULL;
+	opt.out = opt.simulate = opt.stop_after = opt.dump_after = opt.explain = NULL;
 	opt.change = change;
 	opt.change.trial = true;
 	measure(m, pass, pipes[1]);
@@ -349,7 +349,7 @@ int trials_recompute(Model *m)
 		again = a->loc;
 		start(&plain, m, "recompute", (Change){ .made = true, .keep = true });
 	}
-	if (!opt.out || opt.change.trial || !m->plan->training)
+	if (!options_program() || opt.change.trial || !m->plan->training)
 		return 0;
 	if (read_memory(m))
 		return -1;
@@ -372,7 +372,7 @@ int trials_plan(Model *m)
 		if (p->main->ndim == 1 && halved > 1 && m->graph->nnode <= HALVED)
 			start(&half, m, "plan", (Change){ .ranks = halved });
 	}
-	return (opt.out || opt.change.find) && search_memory_near(m->graph) ? find_limit(m) : 0;
+	return (options_program() || opt.change.find) && search_memory_near(m->graph) ? find_limit(m) : 0;
 }
 
 void trials_report(const Plan *p)

@@ -45,7 +45,7 @@ typedef struct Pipeline {
 	PipeStage *stage;
 	PipeHop *hop; int nhop;
 	int64_t *limit;                 /* by rank: bytes; NULL: no limit */
-	bool barrier;                   /* no rank ends a step before all updates can begin: the period is the makespan */
+	bool barrier;                   /* a step ends for all ranks at once: the period is the makespan */
 } Pipeline;
 
 /* What a rank runs, in order: F and B and W, or F and BW.  In the order of a model the reduction of a stage's gradients
@@ -176,8 +176,8 @@ void trace_write(FILE *, const LaneNet *, const LanePlay *);
 void timeline_html(Text *, const LaneNet *, const LanePlay *);
 void timeline_page(FILE *, const char *title, const LaneNet *, const LanePlay *);
 
-/* simulate.c: --simulate.  Files to write: the play, twice; the order as CSV. */
-typedef struct SimulateOptions { const char *path, *trace, *html, *csv; } SimulateOptions;
+/* simulate.c: --simulate=FILE.  Files to write: the play, twice; the order as CSV.  seconds: of the solver. */
+typedef struct SimulateOptions { const char *path, *trace, *html, *csv; double seconds; } SimulateOptions;
 int simulate_file(const SimulateOptions *);                             /* -1 after explaining */
 
 /* bound.c: lower bounds of a step, of every order that fits the memory. */
@@ -194,6 +194,7 @@ typedef struct SearchResult {
 	double gap, work;               /* period / bound.period - 1; tasks visited */
 	bool proven;                    /* no order has a smaller period */
 } SearchResult;
+#define SEARCH_USUAL 0.25       /* seconds, without --schedule-seconds */
 int search_run(const Pipeline *, double seconds, Arena *, SearchResult *);      /* 1: found none that fits */
 
 #endif

@@ -251,11 +251,14 @@ static void find_schedule(Reader *r, PipeSpec *spec)
 		return;
 	spec->where = row->at;
 	spec->schedule = schedules_find(row->word);
-	if (spec->schedule)
+	spec->solver = !strcmp(row->word, "solver");
+	if (spec->schedule || spec->solver)
 		return;
 	const char *names[64] = { 0 };
-	for (int i = 0; i < 63 && schedules[i].name; i++)
-		names[i] = schedules[i].name;
+	int n = 0;
+	for (int i = 0; i < 62 && schedules[i].name; i++)
+		names[n++] = schedules[i].name;
+	names[n] = "solver";
 	diag_unknown(row->at, "unknown schedule", row->word, names);
 	r->bad = true;
 }
@@ -267,7 +270,7 @@ static int find_csv(Reader *r, const char *path, PipeSpec *spec)
 	if (!row->word)
 		return 0;
 	spec->where = row->at;
-	if (spec->schedule)
+	if (spec->schedule || spec->solver)
 		return wrong(r, row->at, "either a schedule or a file of one is named");
 	const char *slash = strrchr(path, '/');
 	int folder = slash && *row->word != '/' ? (int)(slash + 1 - path) : 0;

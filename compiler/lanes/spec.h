@@ -8,6 +8,7 @@ typedef struct PipeSpec {
 	Pipeline pipe;
 	const PipeSchedule *schedule;   /* NULL: none is named */
 	PipeCsv *csv;                   /* NULL: none is named */
+	bool solver;                    /* its order */
 	Loc where;                      /* of its name */
 } PipeSpec;
 int spec_read(const char *path, Arena *, PipeSpec *);                   /* -1 after explaining */

@@ -1,35 +1,36 @@
 /* A play as a file for chrome://tracing or ui.perfetto.dev: a process for each role, a thread for each lane, an event
  * for each task with what it waited for, and the bytes in use as a counter. */
-#include "lanes/lanes.h"
+#include "lanes/shown.h"
 
 static const char *const lane_name[] = {
 	[LANE_COMPUTE] = "compute", [LANE_LOAD] = "load", [LANE_SAVE] = "save", [LANE_SEND] = "send",
 	[LANE_RECEIVE] = "receive",
 };
 
-static const char *waited(const LaneNet *n, const LaneRole *role, const LaneEvent *e)
+/* Names of a model may have any bytes. */
+static void put_text(FILE *f, const char *s)
 {
-	switch (e->wait) {
-	case WAIT_PIECE: return name_fmt("a piece of %s", role->reg[e->what].name);
-	case WAIT_ROOM: return name_fmt("room in %s", role->reg[e->what].name);
-	case WAIT_PEER: return name_fmt("the other end of %s", n->channel[e->what].name);
-	case WAIT_MEET: return name_fmt("the meeting %s", n->meet[e->what].name);
-	default: return "nothing";
-	}
+	for (const unsigned char *c = (const unsigned char *)s; *c; c++)
+		if (*c == '"' || *c == '\\' || *c < ' ' || *c > '~')
+			fprintf(f, "\\u%04x", *c);
+		else
+			putc(*c, f);
 }
 
 static void write_task(FILE *f, const LaneNet *n, int r, int lane, const LaneTask *t, const LaneEvent *e)
 {
 	const LaneRole *role = &n->role[r];
-	const char *name = t->act == DO_BLOCK ? role->block[t->id].name : n->channel[t->id].name;
-	fprintf(f, ",\n{\"name\":\"%s", name);
+	fputs(",\n{\"name\":\"", f);
+	put_text(f, t->act == DO_BLOCK ? role->block[t->id].name : n->channel[t->id].name);
 	if (t->micro >= 0)
 		fprintf(f, " %d", t->micro);
 	fprintf(f, "\",\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f", r, lane, e->start * 1e6,
 		(e->end - e->start) * 1e6);
-	if (e->start > e->ready)
-		fprintf(f, ",\"args\":{\"waited\":%.3f,\"for\":\"%s\"}", (e->start - e->ready) * 1e6,
-			waited(n, role, e));
+	if (e->start > e->ready) {
+		fprintf(f, ",\"args\":{\"waited\":%.3f,\"for\":\"", (e->start - e->ready) * 1e6);
+		put_text(f, shown_cause(n, role, e->wait, e->what));
+		fputs("\"}", f);
+	}
 	fputs("}", f);
 }
 
@@ -45,8 +46,9 @@ void trace_write(FILE *f, const LaneNet *n, const LanePlay *y)
 			const Lane *lane = &role->lane[l];
 			bool end = lane->ntask && lane->task[0].act != DO_BLOCK && lane->kind != LANE_COMPUTE;
 			fprintf(f, ",\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,"
-				"\"args\":{\"name\":\"%s%s%s\"}}", r, l, lane_name[lane->kind], end ? " " : "",
-				end ? n->channel[lane->task[0].id].name : "");
+				"\"args\":{\"name\":\"%s%s", r, l, lane_name[lane->kind], end ? " " : "");
+			put_text(f, end ? n->channel[lane->task[0].id].name : "");
+			fputs("\"}}", f);
 			for (int i = 0; i < lane->ntask; i++)
 				write_task(f, n, r, l, &lane->task[i], &y->event[k][i]);
 		}

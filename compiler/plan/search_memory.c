@@ -358,7 +358,7 @@ static void find_range(Search *s, const Lives *l, Predicted *p, double most)
 
 int search_memory_solve(Search *s, SolveResult *r)
 {
-	bool first = !s->g->model->main, sketch = first && !opt.out && !opt.change.trial;
+	bool first = !s->g->model->main, sketch = first && !options_program() && !opt.change.trial;
 	Predicted *p = &s->g->model->plan->predicted;
 	Lives l;
 	double most;
@@ -378,7 +378,7 @@ int search_memory_solve(Search *s, SolveResult *r)
 		limited(s, &l, r, most, at);
 		busiest(s, &l, r->choice, &s->bytes);
 	}
-	if (!opt.out && !opt.change.trial && s->bytes > device.memory)
+	if (!options_program() && !opt.change.trial && s->bytes > device.memory)
 		leanest(s, &l, r);
 	if (first) {
 		p->seconds = s->g->model->plan->stages ? fmax(p->seconds, r->cost) : r->cost;

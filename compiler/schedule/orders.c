@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define USUAL 0.25                      /* --schedule-seconds */
 enum { STEPS = 64 };                    /* played until the period is known */
 
 /* ---- lanes as text ---- */
@@ -106,12 +105,12 @@ static int read_lanes(Graph *g, PipeOrder *o)
 	return lanes ? 0 : 1;
 }
 
-/* The order of the solver.  If none fits the memory, which is an estimate here, the order with the least excess that is
+/* The order of the solver.  If none fits the memory, which is an estimate, the order with the least excess that is
  * found by doubling what there is for kept values: the memory plan reports it. */
 static int search(Graph *g, Loc loc, PipeOrder *o)
 {
 	Stages *s = g->model->plan->stages;
-	double seconds = opt.schedule_seconds < 0 ? USUAL : (double)opt.schedule_seconds;
+	double seconds = opt.schedule_seconds < 0 ? SEARCH_USUAL : (double)opt.schedule_seconds;
 	Pipeline p = s->pipe;
 	SearchResult best;
 	int bad = search_run(&p, seconds, g->arena, &best);
@@ -143,8 +142,8 @@ static PipeOrder without_reductions(const PipeOrder *o, int nrank, Arena *a)
 	return to;
 }
 
-/* The seconds of a step, and their bound if the solver has not found it.  For an order that needs more memory than there
- * is, the memory has no limit. */
+/* The seconds of a step, and their bound if the solver has not found it.  For an order that needs more memory than
+ * there is, the memory has no limit. */
 static void predict(Graph *g, const PipeOrder *o)
 {
 	Stages *s = g->model->plan->stages;

@@ -149,6 +149,7 @@ void reduce_insert(Graph *, PipeOrder *);                    /* adds the task of
 /* times.c: seconds and bytes of the blocks. */
 bool times_runs(const Action *, int rank);                   /* the rank takes part */
 double times_block(const Plan *, const Block *, int rank);   /* seconds */
+int times_rank(const Plan *, const Role *);                  /* its coordinate along the pipeline */
 void times_find(Graph *);                                    /* the pipeline as numbers */
 
 /* orders.c: the order of blocks on the ranks of a pipeline. */
@@ -172,6 +173,9 @@ int  tasks_find(Graph *);                                    /* tasks and copies
 
 /* lane_net.c: all roles as programs of lanes (compiler/lanes). */
 void lane_net_of(Graph *, Arena *, LaneNet *);
+
+/* simulate_model.c: --simulate of a model. */
+int simulate_model(Graph *, const SimulateOptions *);        /* -1 after explaining */
 
 /* memplan.c: an offset for every slot. */
 int64_t memplan_aligned(int64_t bytes);                      /* rounded up to what offsets are multiples of */

@@ -163,13 +163,7 @@ static void role_tasks(Graph *g, Role *r, const PipeOrder *o)
 	r->ntask = 0;
 	add_task(g, r, full_block(p, BLOCK_BEGIN, -1), -1);
 	if (p->stages) {
-		Placement at = { .mesh = p->main };
-		Mesh one = *p->main;
-		one.nrank = 1;
-		one.rank = NULL;
-		one.first = r->rank[0];
-		at.mesh = &one;
-		int k = kinds_rank(p, &at);
+		int k = times_rank(p, r);
 		stage_tasks(g, r, o->task[k], o->ntask[k]);
 	}
 	for (int64_t m = 0; m < micros && !p->stages; m++)

@@ -212,8 +212,7 @@ static bool has_barrier(const Plan *p)
 	return false;
 }
 
-/* The coordinate along the pipeline of the ranks of a role. */
-static int rank_of(const Plan *p, const Role *r)
+int times_rank(const Plan *p, const Role *r)
 {
 	Mesh one = *p->main;
 	one.nrank = 1;
@@ -231,7 +230,7 @@ void times_find(Graph *g)
 	for (int i = 0; i < pipe->nstage; i++)
 		pipe->stage[i] = (PipeStage){ .rank = pipe->stage[i].rank };
 	for (int i = 0; i < p->nrole; i++) {
-		int r = rank_of(p, &p->role[i]);
+		int r = times_rank(p, &p->role[i]);
 		once[r] = larger(once[r], stage_seconds(p, pipe, &p->role[i], r));
 		find_bytes(g, pipe, &p->role[i], r);
 	}

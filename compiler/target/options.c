@@ -15,6 +15,9 @@ bool options_done(const Model *m, const char *pass)
 	return false;
 }
 
+/* A program is written, or simulated: its memory must be exact. */
+bool options_program(void) { return opt.out || opt.simulate; }
+
 bool options_any_ranks(const Model *m)
 {
 	return opt.chunks || annot_find((m->main ? m->main : m)->annot, "any_ranks");

@@ -28,7 +28,8 @@ typedef struct Options {
 	const char *inputs, *outputs;
 	const char *prefix;             /* of the C interface; NULL: sbp */
 	const char *explain;            /* "" explains everything */
-	const char *simulate, *trace, *html, *write_schedule;   /* the text of a pipeline; files to write */
+	/* simulate: the text of a pipeline, or "": the model; files to write */
+	const char *simulate, *trace, *html, *write_schedule;
 	const char *machine;            /* file or preset; NULL: that of the target */
 	int64_t memory;                 /* bytes that a rank may use; 0: that of the machine */
 	bool no_recompute;              /* only what @recompute marks is computed again */
@@ -65,6 +66,7 @@ typedef enum {
 } Fact;
 
 bool options_done(const Model *, const char *pass);         /* the input was a dump in which this pass was done */
+bool options_program(void);                                 /* trials find one that fits into the memory */
 bool options_any_ranks(const Model *);                      /* --deterministic=any-ranks or @any_ranks */
 
 /* text.c: text that grows. */
