@@ -12,6 +12,12 @@ enum { EMPTY, THERE, BACK };            /* actors of rank 0; rank 1 has EMPTY an
 static double best[2] = { 1e9, 1e9 };
 static bool hops;
 
+static int nothing(Ctx *c)
+{
+	(void)c;
+	return 0;
+}
+
 static int rank(Ctx *c, void *arg)
 {
 	int code = rt_pool_open(c, 1);
@@ -55,10 +61,10 @@ int main(void)
 		    .to = n + 3 } },
 	};
 	const RtActor actor[2][3] = {
-		{ { .name = "empty" }, { .name = "there", .make = n, .nmake = 1 },
-		  { .name = "back", .wait = n + 1, .nwait = 1, .give = n + 1, .ngive = 1 } },
-		{ { .name = "empty" }, { .name = "both", .wait = n, .nwait = 1, .give = n, .ngive = 1, .make = n + 1,
-		    .nmake = 1 } },
+		{ { .name = "empty", .run = nothing }, { .name = "there", .run = nothing, .make = n, .nmake = 1 },
+		  { .name = "back", .run = nothing, .wait = n + 1, .nwait = 1, .give = n + 1, .ngive = 1 } },
+		{ { .name = "empty", .run = nothing }, { .name = "both", .run = nothing, .wait = n, .nwait = 1,
+		    .give = n, .ngive = 1, .make = n + 1, .nmake = 1 } },
 	};
 	static RtTask task[2][TASKS];
 	for (hops = false;; hops = true) {

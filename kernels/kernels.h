@@ -45,6 +45,7 @@ typedef struct KEpilogue {
 	const void *arg;
 } KEpilogue;
 typedef struct KTile { Ctx *c; void *const *t; } KTile;
+typedef int KLoopRun(Ctx *, void *const *t);     /* a loop: t has its results, then its operands */
 typedef KEpilogue KTileRun(const KTile *);      /* the epilogue for this processor */
 
 /* The blocking of a product, by its shape: `cols` columns of b are packed once and reused for `pass` rows of a, of

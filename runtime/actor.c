@@ -18,31 +18,31 @@ void *rt_value(const Ctx *c, int value)
 	return (window ? c->window : c->slab) + rt_offset(p, value, c->piece);
 }
 
-static int walk_segment(Ctx *c, const RtSegment *s, int micro)
+void rt_bind(const Ctx *c, const int *values, size_t n, void **t)
 {
-	void *t[c->program->most + 1];
-	c->values = s->value;
-	for (int k = 0; k < s->repeat; k++)
-		for (int i = 0; i < s->count; i++) {
-			c->at = &s->action[i];
-			int n = c->at->nmake + c->at->ntake;
-			for (int j = 0; j < n; j++)
-				t[j] = rt_value(c, c->values[j]);
-			if (c->watch)
-				c->watch->before(c);
-			int code = c->pace && c->at->kind == RT_COMPUTE ? 0 : c->at->run(c, t);
-			if (!code && c->after)
-				code = c->after(c, micro);
-			if (!code && c->watch)
-				code = c->watch->after(c);
-			if (!code && (c->lane || c->queues))
-				code = rt_lane_poll(c);
-			if (code)
-				return code;
-			c->values += n;
-			c->id++;
-		}
-	return 0;
+	for (size_t i = 0; i < n; i++)
+		t[i] = rt_value(c, values[i]);
+}
+
+bool rt_enter(Ctx *c, const RtAction *a, const int *values)
+{
+	c->at = a;
+	c->values = values;
+	if (c->watch)
+		c->watch->before(c);
+	return !c->pace || a->kind != RT_COMPUTE;
+}
+
+int rt_leave(Ctx *c, int code)
+{
+	if (!code && c->after)
+		code = c->after(c, c->turn);
+	if (!code && c->watch)
+		code = c->watch->after(c);
+	if (!code && (c->lane || c->queues))
+		code = rt_lane_poll(c);
+	c->id += !code;
+	return code;
 }
 
 float *rt_packed(Ctx *c, const float *b, int64_t k, int64_t n, int64_t row, int64_t col, bool *fresh)
@@ -75,8 +75,8 @@ static int walk_task(Ctx *c, const RtSchedule *s, const RtTask *t)
 	if (!code && a->updates && c->kind == RT_TRAIN && !c->vote.reports)
 		code = rt_verdict(c);
 	double begun = c->pace ? rt_seconds() : 0;
-	for (int i = a->from; i < a->to && !code; i++)
-		code = walk_segment(c, &s->segment[i], micros > 1 ? t->micro : -1);
+	c->turn = micros > 1 ? t->micro : -1;
+	code = code ? code : a->run(c);
 	if (!code && c->pace)
 		rt_pace(c, a, begun);
 	if (!code && c->queues)

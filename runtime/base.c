@@ -19,7 +19,7 @@ static const char *name_of(const RtProgram *p, int value)
 /* " step 812 action a41 (MatMul h)"; between steps without the action; nothing before the first step. */
 static void describe(const Ctx *c, char *to, size_t room)
 {
-	bool any = c->at && c->at->nmake + c->at->ntake;
+	bool any = c->at && c->values;
 	*to = 0;
 	if (c->at)
 		snprintf(to, room, " step %lld action a%d (%s%s%s)", (long long)c->step, c->id, c->at->op,

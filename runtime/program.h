@@ -27,29 +27,23 @@ typedef struct RtValue {
 } RtValue;
 enum { RT_PLACE = 64 };
 
-/* An action: a call over values. */
+/* An action: one call of a kernel, a transfer, or a part of one.  A statement of a generated function (DO, tables.h)
+ * runs it.  Actions are called a0, a1, ... in the order in which a role runs them. */
 typedef enum { RT_COMPUTE, RT_COLLECTIVE, RT_START, RT_FINISH, RT_LOAD, RT_SAVE } RtKind;
-typedef int RtRun(Ctx *, void *const *t);       /* t: results, then operands; 0, or an exit status after rt_error */
 typedef struct RtAction {
 	RtKind kind;
 	const char *op;                 /* the operator of its node */
-	RtRun *run;
-	int nmake, ntake;
+	int nmake;                      /* values that exist after it */
 	double flops;                   /* estimated, for profiles */
 } RtAction;
 
-/* Consecutive actions that run several times, each time over other values: the layers of a model. */
-typedef struct RtSegment {
-	const RtAction *action; int count, repeat;
-	const int *value;               /* numbers of values: results and operands of each action, `repeat` times */
-} RtSegment;
-
-/* An actor: segments that always run together, for a micro-batch or once per step.  Actions are called a0, a1, ... by
- * their index in the list of the role. */
+/* An actor: a block of actions that always run together, for a micro-batch or once per step. */
+typedef int RtRun(Ctx *);                       /* 0, or an exit status after rt_error */
 typedef struct RtActor {
 	const char *name;               /* "F1", "update" */
-	int from, to;                   /* segments from .. to - 1 */
+	RtRun *run;
 	int id;                         /* of its first action */
+	bool loads, saves;              /* it has an action that loads samples, that reports results */
 	bool updates;                   /* it changes kept values */
 	/* Numbers of queues.  wait: it waits for their next piece; make: it produces their next piece when they have a
 	 * free copy; give: it is the last to read their oldest piece. */
@@ -70,7 +64,7 @@ typedef struct RtQueue {
 
 /* The work of a rank in a step: its tasks, in order. */
 typedef struct RtSchedule {
-	const RtSegment *segment; int nsegment;
+	int nactions;                   /* of the role, each counted once for all micro-batches */
 	const RtActor *actor; int nactor;
 	const RtTask *task; int ntask;
 	const RtQueue *queue; int nqueue;

@@ -72,10 +72,11 @@ struct Ctx {
 	double rate, norm;              /* reported by the last step; NAN: none */
 	bool again;                     /* the step runs again, to find the first value that is not finite */
 	bool begun;                     /* the first step or batch has begun */
-	const RtAction *at;             /* the running action, NULL between steps; its index in the list; its values */
+	const RtAction *at;             /* the running action, NULL between steps; its number */
 	int id;
-	const int *values;
-	int (*after)(Ctx *, int micro); /* called after an action; NULL: nothing; micro: the micro-batch, or -1 */
+	const int *values;              /* numbers of its results; without any, its first operand; NULL: no values */
+	int turn;                       /* the micro-batch of the running task; -1: it runs once per step */
+	int (*after)(Ctx *, int micro); /* called after an action; NULL: nothing; micro: the turn */
 	const char *dump;               /* the folder that results are written to; dump.c */
 };
 
@@ -97,8 +98,14 @@ enum { RT_WORK_SHARED = 4 << 20, RT_WORK_EACH = 4 << 20 };
 int rt_error(const Ctx *, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 size_t rt_width(RtType);                                /* bytes of an element */
 
-/* actor.c: the copy of b, k x n with these strides, that stays packed in the running program; NULL: none.  *fresh: it
- * is up to date; else the caller packs it now. */
+/* actor.c.  Addresses of n values of the current micro-batch, by their numbers. */
+void rt_bind(const Ctx *, const int *values, size_t n, void **t);
+/* The beginning and the end of an action; values: RtAction's.  rt_enter: whether it is to run; rt_leave: code, the
+ * exit status of the action, or that of what runs after it. */
+bool rt_enter(Ctx *, const RtAction *, const int *values);
+int rt_leave(Ctx *, int code);
+/* The copy of b, k x n with these strides, that stays packed in the running program; NULL: none.  *fresh: it is up to
+ * date; else the caller packs it now. */
 float *rt_packed(Ctx *, const float *b, int64_t k, int64_t n, int64_t row, int64_t col, bool *fresh);
 
 /* data.c: fills all inputs of this step.  Which samples a step takes depends on the step only, never on the number of

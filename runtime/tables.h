@@ -8,39 +8,43 @@
 /* Zero if the condition holds; else a compile error. */
 #define ASSURED(holds, text) (0 * (int)sizeof(struct { _Static_assert(holds, text); int x; }))
 
-/* schedule.c.  CALL defines a function over values t[0], t[1], ...: results, then operands.  EPILOGUE finishes tiles
- * of a matrix product. */
-#define CALL(f, ...) \
-	static int f(Ctx *c, void *const *t) \
+/* blocks.c.  BIND gives names to the values of a function: h is a union of t, an array of pointers, and of a struct
+ * with a pointer for each value, in the order of their numbers in the table. */
+#define BIND(h, values) \
+	_Static_assert(sizeof(h) == sizeof((h).t), "a pointer for each value"); \
+	rt_bind(c, values, sizeof(h).t / sizeof *(h).t, (h).t)
+/* One action: its kind, operator, the first of its results (without results, of its operands), the number of results,
+ * the number of floating-point operations, and the call.  DO_ALONE: an action without values. */
+#define DO_AT(at_, kind_, op_, nmake_, flops_, ...) \
+	do { \
+		static const RtAction here = { .kind = RT_##kind_, .op = op_, .nmake = nmake_, .flops = flops_ }; \
+		int code = rt_leave(c, rt_enter(c, &here, at_) ? (__VA_ARGS__) : 0); \
+		if (code) \
+			return code; \
+	} while (0)
+#define DO(kind, op, value, nmake, flops, ...) \
+	DO_AT(values + ((void *const *)(const void *)&h.value - h.t), kind, op, nmake, flops, __VA_ARGS__)
+#define DO_ALONE(kind, op, ...) DO_AT(NULL, kind, op, 0, 0, __VA_ARGS__)
+/* The values of a loop of pointwise.c: results, then operands.  EPILOGUE finishes the tiles of a matrix product. */
+#define ON(...) \
+	(void *const[]) \
 	{ \
-		return __VA_ARGS__; \
+		__VA_ARGS__ \
 	}
-#define EPILOGUE(ep) \
+#define EPILOGUE(ep, ...) \
 	(const KEpilogue[]) \
 	{ \
-		ep(&(KTile){ c, t }) \
-	}
-/* One action: its kind, operator and function; the numbers of results, operands and floating-point operations; fits:
- * each result has at most the bytes that buffers.h gives it. */
-#define A(kind_, op_, run_, make_, take_, flops_, fits_) \
-	{ \
-		.kind = RT_##kind_, .op = op_, .run = run_, .nmake = (make_) + ASSURED(fits_, op_), .ntake = take_, \
-		.flops = flops_ \
+		ep(&(KTile){ c, ON(__VA_ARGS__) }) \
 	}
 
-/* The tables of a program, by the beginning of their names; of a pipeline, with queues. */
+/* schedule.c.  Runs a function of blocks.c over values. */
+#define RUN(call) \
+	do { \
+		int code = call; \
+		if (code) \
+			return code; \
+	} while (0)
 #define ROWS_OF(table) (int)(sizeof(table) / sizeof(table)[0])
-#define SCHEDULE(name) \
-	{ \
-		.segment = name, .nsegment = ROWS_OF(name), .actor = name##_actors, .nactor = ROWS_OF(name##_actors), \
-		.task = name##_tasks, .ntask = ROWS_OF(name##_tasks) \
-	}
-#define PIPELINE(name) \
-	{ \
-		.segment = name, .nsegment = ROWS_OF(name), .actor = name##_actors, .nactor = ROWS_OF(name##_actors), \
-		.task = name##_tasks, .ntask = ROWS_OF(name##_tasks), .queue = name##_queues, \
-		.nqueue = ROWS_OF(name##_queues) \
-	}
 
 /* buffers.c.  Name, type, offset and bytes of a value in the slab (S; F: of floats) or in the window (W), checked to
  * lie inside; C: with a form, by which ranks hold shards of unequal size. */

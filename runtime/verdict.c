@@ -9,22 +9,13 @@
  * they wait for.  There is no other barrier in or between steps. */
 #include "comm.h"
 
-static bool acts(const RtSchedule *s, const RtActor *a, RtKind kind)
-{
-	for (int i = a->from; i < a->to; i++)
-		for (int k = 0; k < s->segment[i].count; k++)
-			if (s->segment[i].action[k].kind == kind)
-				return true;
-	return false;
-}
-
 void rt_verdict_begin(Ctx *c, const RtSchedule *s)
 {
 	RtVote *v = &c->vote;
 	*v = (RtVote){ 0 };
 	for (int i = 0; i < s->ntask; i++) {
-		v->loads += acts(s, &s->actor[s->task[i].actor], RT_LOAD);
-		v->reports |= acts(s, &s->actor[s->task[i].actor], RT_SAVE);
+		v->loads += s->actor[s->task[i].actor].loads;
+		v->reports |= s->actor[s->task[i].actor].saves;
 	}
 }
 

@@ -44,19 +44,9 @@ size_t rt_watch_bytes(const Ctx *c)
 	return c->watch ? (size_t)watch(c)->nevent * sizeof(Event) : 0;
 }
 
-/* Actions of a step, each counted once for all micro-batches. */
-static int count_actions(const Ctx *c)
-{
-	const RtSchedule *s = c->program->role[c->role]->schedule[RT_TRAIN];
-	int n = 0;
-	for (int i = 0; s && i < s->nsegment; i++)
-		n += s->segment[i].count * s->segment[i].repeat;
-	return n;
-}
-
 static const char *value_name(const Ctx *c)
 {
-	return c->at->nmake + c->at->ntake ? rt_about(c, c->values[0]).name : "";
+	return c->values ? rt_about(c, c->values[0]).name : "";
 }
 
 static bool finite_all(Ctx *c, int value)
@@ -158,8 +148,8 @@ int rt_watch_open(Ctx *c, const char *trace, bool profile, bool check)
 	w->trace = trace;
 	w->check = check && finite_kept(c);
 	w->begin = rt_seconds();
-	if (profile)
-		w->ntotal = count_actions(c);
+	const RtSchedule *s = c->program->role[c->role]->schedule[RT_TRAIN];
+	w->ntotal = profile && s ? s->nactions : 0;
 	w->total = profile ? calloc((size_t)w->ntotal + 1, sizeof *w->total) : NULL;
 	w->event = trace ? malloc(EVENTS * sizeof *w->event) : NULL;
 	return (profile && !w->total) || (trace && !w->event) ? rt_error(c, RT_MEMORY, "no memory for a trace") : 0;

@@ -7,7 +7,7 @@
 /* Values of a step, numbered after the kept values (params.c): name, type, offset and bytes. */
 const RtValue values[NVALUE] = {
 /*{values*/
-	F("none", 0, T0)
+	F("none", 0, 4)
 /*}*/
 };
 

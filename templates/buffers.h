@@ -18,15 +18,6 @@
 #define NCHANNEL 0
 /*}*/
 
-/* Bytes of values that schedules check, by their numbers. */
-/* clang-format off */
-enum {
-/*{bytes*/
-	T0 = 4,
-/*}*/
-};
-/* clang-format on */
-
 extern const RtValue values[NVALUE];
 extern const Form forms[NFORM + 1];
 extern const RtMove moves[NMOVE + 1];

@@ -1,24 +1,16 @@
 /*{banner*/
 /* The schedule of a role as sbpcc writes it; this file, as it stands, is the template and does nothing. */
 /*}*/
-#include "kernels.h"
-#include "buffers.h"
-#include "pointwise.h"
+#include "blocks.h"
 #include "tables.h"
 
-/* Functions over values t[0], t[1], ...: results, then operands.  Equal calls share one function; the tables below
- * list the actions. */
-/*{functions*/
-CALL(f0, c && t ? 0 : RT_PLAN)
-/*}*/
-
 /*{lists*/
-static const RtAction step0[] = {
-	A(COMPUTE, "none", f0, 0, 0, 0, 1)
-};
-static const RtSegment step[] = {
-	{ step0, 1, 1, 0 }
-};
+static int step_body(Ctx *c)
+{
+	return c ? 0 : RT_PLAN;
+}
+
+static const RtActor step_actors[] = { { .name = "body", .run = step_body, .id = 0 } };
 extern const RtSchedule role0_step;
-const RtSchedule role0_step = { .segment = step };
+const RtSchedule role0_step = { .actor = step_actors, .nactor = ROWS_OF(step_actors) };
 /*}*/

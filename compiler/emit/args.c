@@ -37,12 +37,12 @@ Shape args_out(const Print *p, int i)
 
 const char *args_result(const Print *p, int i)
 {
-	return i < p->n->nout && p->make[i] ? role_param(p, p->make[i], true) : "NULL";
+	return i < p->n->nout && p->make[i] ? statement_param(p, p->make[i], true) : "NULL";
 }
 
 const char *args_operand(const Print *p, int i)
 {
-	return i < p->n->nin && p->take[i] ? role_param(p, p->take[i], false) : "NULL";
+	return i < p->n->nin && p->take[i] ? statement_param(p, p->take[i], false) : "NULL";
 }
 
 const char *args_name(const Print *p)
@@ -149,6 +149,6 @@ int64_t args_chunks(const Print *p, const char *file)
 		n = n * x.d[axis] / p->whole->in[operand]->type->dim[axis];
 	}
 	if (n > 1)
-		role_file(p->e, file);
+		statement_file(p->e, file);
 	return n;
 }

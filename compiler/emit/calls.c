@@ -74,8 +74,8 @@ static const char *move_text(const Print *p, int i)
 	return arena_printf(p->e->tree.arena, "%d", calls_move(p->e, p->take[i], p->make[i], p->a->channel));
 }
 
-static const char *result_text(const Print *p, int i) { return role_param(p, p->make[i], true); }
-static const char *operand_text(const Print *p, int i) { return role_param(p, p->take[i], false); }
+static const char *result_text(const Print *p, int i) { return statement_param(p, p->make[i], true); }
+static const char *operand_text(const Print *p, int i) { return statement_param(p, p->take[i], false); }
 
 void calls_transfer(const Print *p)
 {

@@ -2,8 +2,8 @@
  *
  * Files are made in memory and written together (emit/tree.c).  Fixed text is not in strings of this program: it comes
  * from templates/, runtime/ and kernels/, whose files compile on their own and are embedded.  A hole in a template is a
- * pair of comments; the text between them is replaced.  Symbols are t<N> and a<N>; a name of the model reaches a file
- * only in a comment or a string, and only through emit_comment. */
+ * pair of comments; the text between them is replaced.  A name of the model reaches a file in a comment or a
+ * string only through emit_comment, and as an identifier only through emit/names.c. */
 #include "emit/emit.h"
 
 #include <ctype.h>
@@ -268,10 +268,10 @@ int emit_run(Graph *g)
 	for (int k = 0; k < e.nprogram; k++) {
 		emit_turn(&e, k);
 		for (int i = 0; i < e.plan->nrole; i++)
-			if (role_add(&e, &e.plan->role[i]))
-				return -1;
+			role_add(&e, &e.plan->role[i]);
 	}
 	emit_turn(&e, 0);
+	blocks_write(&e);
 	role_write(&e);
 	values_write(&e);
 	pointwise_write(&e);

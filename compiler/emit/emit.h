@@ -20,11 +20,19 @@ typedef struct Tree { Arena *arena; OutFile **file; int nfile; } Tree;
 typedef struct EmitMove { int from, to; DType type; int channel; } EmitMove;
 typedef enum { PROGRAM_STEP, PROGRAM_EVAL, PROGRAM_INFER, PROGRAMS } ProgramKind;
 typedef struct EmitProgram { const Model *model; ProgramKind kind; } EmitProgram;
+/* A sequence of actions: `period` of a list from `from` on, `count` times with other values. */
+typedef struct Repeat { int from, period, count; } Repeat;
+/* blocks.c of the tree: its functions, by what they have in common, and what stands before them (statement.c). */
+typedef struct Blocks {
+	Text before, functions;
+	Map statement, bykey, taken;            /* taken: names */
+	const char **name; int nname, nstatement;
+} Blocks;
 typedef struct Emit {
 	Graph *g;                               /* of the current program, and its plan */
 	Plan *plan;
 	Slot **value; int nvalue, nkept;        /* all values by number; the first nkept are rows of params.c */
-	bool *checked;                          /* whether a schedule checks the bytes of an entry */
+	Blocks blocks;
 	struct Sched *sched;                    /* by role: what is printed so far */
 	EmitProgram program[PROGRAMS]; int nprogram;    /* all programs; the main one first */
 	const EmitProgram *now;                 /* the one that is being written */
@@ -38,6 +46,13 @@ typedef struct Emit {
 	EmitMove *move; int nmove;              /* transfers, each once */
 	int64_t work_shared, work_each;         /* scratch: the largest need of the calls that are printed */
 } Emit;
+
+/* blocks.c: the functions of blocks.c. */
+/* a call, repeated `count` times over nvalue other values */
+typedef struct BlockCall { const char *function; int count, nvalue, **value; } BlockCall;
+BlockCall blocks_add(Emit *, const Role *own, const Repeat *, const char *const *call, const char *phase);
+bool blocks_has(Emit *, const Role *own, const Repeat *, const char *const *call);     /* call: of each action */
+void blocks_write(Emit *);
 
 /* calls.c: which row prints the call of a kernel.  A call is printed from: */
 typedef struct Print {
@@ -69,20 +84,16 @@ void calls_transfer(const Print *);                           /* its call */
 int  calls_form(Emit *, const Slot *);
 int  calls_number(Emit *, int form);                          /* the same of an index into plan->forms */
 int  calls_move(Emit *, const Slot *x, const Slot *y, int channel);       /* the number of the transfer from x to y */
-/* text: the first index of the shard along an axis */
-const char *calls_origin(const Print *, const Slot *, int axis);
+const char *calls_origin(const Print *, const Slot *, int axis);         /* text: the first index of the shard */
 
 /* cuda.c: the device code of a CUDA tree. */
 void cuda_emit(Emit *, const char *includes, const char *functions, const char *launchers);
 
 /* emit.c: which file holds what. */
-/* a character without a meaning of its own in C or make */
-bool  emit_plain(unsigned char);
-/* a name of the model, escaped for a comment */
-const char *emit_comment(Arena *, const char *name);
+bool  emit_plain(unsigned char);                             /* without a meaning of its own in C or make */
+const char *emit_comment(Arena *, const char *name);         /* a name of the model, escaped for a comment */
 const char *emit_from(Arena *, const Node *);                            /* "mlp.ir:14" */
-/* the name of the current program: "step", "eval", "infer" */
-const char *emit_program(const Emit *);
+const char *emit_program(const Emit *);                      /* the current one: "step", "eval", "infer" */
 extern const char *const emit_program_name[];                   /* by ProgramKind */
 const char *emit_banner(const Emit *, const char *what);
 extern const char *const emit_keep[];                        /* names of Keep */
@@ -98,14 +109,21 @@ void json_emit(Emit *);
 /* make.c: Makefile, README.md and the files of the runtime. */
 void make_emit(Emit *, const char *made);
 
+/* names.c: identifiers of C. */
+const char *names_c(Arena *, const char *name);                          /* of a name of the model */
+const char *names_unique(Arena *, Map *taken, const char *);             /* with a number if it is taken */
+const char *names_common(Arena *, const char *const *name, int n);       /* what n names of the model have in common */
+
+/* picture.c: the order of a pipeline as a picture, in a comment; nothing without stages. */
+void picture_add(const Emit *, Text *);
+
 /* pointwise.c: functions written from expressions. */
-/* the name of its function; of a host, that of its epilogue */
-const char *pointwise_function(Emit *, const Action *, int rank);
+const char *pointwise_function(Emit *, const Action *, int rank);        /* its name; of a host, its epilogue's */
 void pointwise_write(Emit *);
 
-/* repeats.c: repeats in a list of rows: `period` rows from `from` on, `count` times. */
-typedef struct Repeat { int from, period, count; } Repeat;
-Repeat *repeats_find(Arena *, const int *row, int n, int *count);
+/* repeats.c: repeats in a list of n rows; known: a repeat that is preferred to one that begins with another row. */
+typedef bool RepeatKnown(const void *of, const Repeat *);
+Repeat *repeats_find(Arena *, const int *row, int n, RepeatKnown *known, const void *of, int *count);
 
 /* report.c: the memory of a rank, by class, when most is in use; gaps are bytes lost between values. */
 /* thread: of each further thread; saver: added by checkpoints */
@@ -114,15 +132,13 @@ RankMemory report_memory(const Emit *);
 void report_print(const Emit *);                              /* prints it for the user */
 
 /* role.c: the tables of a role. */
-/* only the actions of its ranks, numbered in their order */
-Role role_own(const Emit *, const Role *);
+Role role_own(const Emit *, const Role *);       /* only the actions of its ranks, numbered in their order */
 const char *role_queue(const Emit *, const Queue *);     /* its name as a string of C */
+const char *role_site(const Emit *, const Action *);     /* " in gpt.ir:37:12": the call that its node comes from; "" */
+int  role_makes(const Action *);                         /* how many values exist after it: not those of a start */
 int  role_before(const Role *, int action);              /* how many of them come before an action of the list */
-/* adds the current program to those of the role; -1 after explaining */
-int  role_add(Emit *, const Role *);
+void role_add(Emit *, const Role *);                     /* adds the current program to those of the role */
 void role_write(Emit *);                                 /* writes all */
-const char *role_param(const Print *, const Slot *, bool result);        /* "t[2]" */
-void role_file(Emit *, const char *file);                    /* of kernels/, without the ending: the tree has it */
 const char *role_shape(const Emit *, const Slot *, int rank);             /* "float[32, 10]", as that rank holds it */
 /* "float[32, 10] = float[32, 64], float[64, 10]" */
 const char *role_shapes(const Emit *, const Action *, int rank);
@@ -135,6 +151,12 @@ void stage_rows_print(const Emit *);
 /* stamp.c: the origin of a tree: version, model, command; plan.ir, LICENSE and copies of the files that were read. */
 extern const char stamp_version[];
 const char *stamp_make(Emit *, Model *, uint64_t *hash);     /* the text for README.md; hash: of the plan */
+
+/* statement.c: the call of an action, as an expression of C over t[0], t[1], ...: its results, then its operands. */
+const char *statement_of(Emit *, const Action *, int rank);
+const char *statement_named(const char *text, const char *const *name); /* with names instead of t[0], t[1], ... */
+const char *statement_param(const Print *, const Slot *, bool result);   /* "t[2]" */
+void statement_file(Emit *, const char *file);               /* of kernels/, without the ending: the tree has it */
 
 /* tables.c: the tables that the runtime reads: parameters, inputs, metrics. */
 /* params.c and the weights file; program: entries of RtProgram */
@@ -152,10 +174,8 @@ Init tables_init_of(const Value *, double *a, double *b);
 Text *tree_file(Tree *, const char *path);
 OutFile *tree_data(Tree *, const char *path);
 void  tree_copy(Tree *, const char *path, const char *from);             /* a file of runtime/ or kernels/ */
-/* the headers that a file of kernels includes */
-void  tree_headers(Tree *, const char *name);
-/* NAME_fast.c of kernels/cpu where there is one, else NAME.c */
-void  tree_kernel(Tree *, const char *name);
+void  tree_headers(Tree *, const char *name);    /* the headers that a file of kernels includes */
+void  tree_kernel(Tree *, const char *name);     /* NAME_fast.c of kernels/cpu where there is one, else NAME.c */
 /* an embedded file with holes filled in: names and texts in turn, NULL at the end */
 void  tree_fill(Text *, const char *name, ...);
 int  tree_write(const Tree *, const char *dir);

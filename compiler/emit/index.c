@@ -34,7 +34,7 @@ static void call_gather_grad(const Print *p)
 		(tree || strcmp(first, "0") != 0);
 	int64_t chunks = tree ? args_chunks(p, "index_tree") : 1;
 	if (tree) {
-		role_file(p->e, "index_tree");
+		statement_file(p->e, "index_tree");
 		args_need(p, k_work_lists(y.d[axis], loops_count(&i)));
 	}
 	args_call(p, tree ? "k_gather_grad_tree_f32" : shard ? "k_gather_grad_shard_f32" : single ? "k_gather_grad_f32"

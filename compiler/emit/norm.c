@@ -45,7 +45,7 @@ static int64_t loss_chunks(const Print *p)
 {
 	int64_t n = args_chunks(p, "loss_tree");
 	if (opt.chunks)
-		role_file(p->e, "loss_tree");
+		statement_file(p->e, "loss_tree");
 	return n;
 }
 
@@ -96,10 +96,10 @@ static void call_xent_both(const Print *p)
 	int64_t chunks = loss_chunks(p);
 	text_add(p->t, chunks > 1 ? "k_xent_both_tree_f32(c" : "k_xent_both_f32(c");
 	for (int i = 0; i < 3; i++)
-		text_add(p->t, ", %s", role_param(p, made[i], true));
+		text_add(p->t, ", %s", statement_param(p, made[i], true));
 	for (int i = 0; i < 3; i++)
 		text_add(p->t, ", %s", args_operand(p, i));
-	text_add(p->t, ", %s", role_param(p, a->take[a->ntake - 1], false));
+	text_add(p->t, ", %s", statement_param(p, a->take[a->ntake - 1], false));
 	end_loss(p, chunks > 1 ? chunks : 0);
 	args_end(p);
 }

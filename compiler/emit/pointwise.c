@@ -437,6 +437,21 @@ static const char *turns(const Gen *g)
 	return arena_printf(g->e->tree.arena, "%" PRId64 ", %" PRId64, count, grain > 1 ? grain : 1);
 }
 
+/* "pw3_add_gelu", "ep4_add": the first operators of a loop, or of an epilogue behind its product. */
+static const char *name_of_loop(const Emit *e, const Action *act)
+{
+	Arena *a = e->tree.arena;
+	char *name = arena_printf(a, act->host ? "ep%d" : "pw%d", e->npw);
+	for (int i = 0, n = 0; i < act->nnode && n < 3; i++)
+		if (act->node[i] != act->host) {
+			name = arena_printf(a, "%s_%.16s", name, names_c(a, act->node[i]->op));
+			n++;
+		}
+	for (char *p = name; *p; p++)
+		*p = (char)tolower((unsigned char)*p);
+	return name;
+}
+
 const char *pointwise_function(Emit *e, const Action *act, int rank)
 {
 	Arena *a = e->tree.arena;
@@ -452,7 +467,7 @@ const char *pointwise_function(Emit *e, const Action *act, int rank)
 	const char *known = map_get(&e->pwbyname, name_of(key)), *loop = map_get(&e->pwbyname, name_of(body));
 	if (known)
 		return known;
-	char *name = arena_printf(a, act->host ? "ep%d" : "pw%d", e->npw);
+	const char *name = name_of_loop(e, act);
 	const char *ops = ops_of(a, act), *shapes = role_shapes(e, act, rank);
 	const char *about = arena_printf(a, "/* %s%s%s */", ops,
 		strlen(ops) + strlen(shapes) + 8 <= EMIT_COLUMNS ? "  " : "\n * ", shapes);
@@ -461,7 +476,7 @@ const char *pointwise_function(Emit *e, const Action *act, int rank)
 	p.c = "";
 	if (!loop) {                            /* functions of other lengths share the loop */
 		loop = name;
-		map_put(&e->pwbyname, name_of(body), name);
+		map_put(&e->pwbyname, name_of(body), (void *)name);
 		p.c = arena_printf(a, "\n%s\n%s(%s)\n{\n%s}\n", about, act->host ? "TILE" : "RANGE", name, c_body(&g));
 	}
 	if (!act->host)
@@ -473,11 +488,11 @@ const char *pointwise_function(Emit *e, const Action *act, int rank)
 	p.cuda = arena_printf(a, "%s\nKERNEL g_%s(%s)\n{\n%s}\n\n", about, name, cuda_params(&g), cuda_body(&g));
 	p.launch = launcher(&g, name);
 	arena_push(a, e->pw, e->npw, p);
-	map_put(&e->pwbyname, name_of(key), name);
+	map_put(&e->pwbyname, name_of(key), (void *)name);
 	return name;
 }
 
-/* "RtRun pw0, pw1;": the loops, or the epilogues, which work on tiles. */
+/* "KLoopRun pw0_add, pw1_mul;": the loops, or the epilogues, which work on tiles. */
 static void print_prototypes(const Emit *e, Text *t, bool tile, const char *type)
 {
 	size_t line = 0;
@@ -507,7 +522,7 @@ void pointwise_write(Emit *e)
 		text_add(&cuda, "%s", e->pw[i].cuda);
 		text_add(&launch, "%s", e->pw[i].launch);
 	}
-	print_prototypes(e, &proto, false, "RtRun");
+	print_prototypes(e, &proto, false, "KLoopRun");
 	print_prototypes(e, &proto, true, "KTileRun");
 	text_add(&proto, proto.n ? ";\n" : "");
 	const char *what = emit_banner(e, "Pointwise operators of this model, each with its shape.");

@@ -1,33 +1,21 @@
-/* Schedules: the actions of a role, in order, as tables over a few functions.
+/* role<N>/schedule.c of a tree: what the ranks of a role run, and in which order.
  *
- * An action is printed as a call over its values t[0], t[1], ...: results first, then operands.  Actions whose calls
- * have the same text share a function.  A sequence of actions that repeats (emit/repeats.c) is one table, which the
- * runtime walks several times with other values; its comments describe the first repetition.  The text is the same for
- * C and for CUDA. */
+ * A block (actor) of the role is a function that calls functions of blocks.c, in loops where layers repeat; tables say
+ * with which values.  Behind the blocks stand the queues between stages, the actors, and the tasks of a step in their
+ * order.  The text is the same for C and for CUDA. */
 #include "emit/emit.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 enum { LISTED = 8 };                    /* of results or operands, that a comment lists */
-
-/* One row of a table of actions. */
-typedef struct Row {
-	const Action *a;
-	const char *run;                /* the function */
-	Name key;                       /* equal rows have equal keys */
-} Row;
+enum { LONGEST = 100 };                 /* actions of a function */
 
 typedef struct Sched {
 	Emit *e;
 	int rank;                       /* of the role: any has the same shapes */
-	Map byname;                     /* body -> name of its function */
-	int nfn;
-	Text functions, lists;
+	Text lists;
 } Sched;
-
-static const char *const kind_name[] = { [ACT_LOAD] = "LOAD", [ACT_COMPUTE] = "COMPUTE",
-	[ACT_COLLECTIVE] = "COLLECTIVE", [ACT_START] = "START", [ACT_FINISH] = "FINISH", [ACT_SAVE] = "SAVE" };
 
 static int count(Slot *const *list, int n)
 {
@@ -37,193 +25,9 @@ static int count(Slot *const *list, int n)
 	return k;
 }
 
-/* The number of values that exist after an action: results of a transfer exist after its finish. */
-static int makes(const Action *a)
+int role_makes(const Action *a)
 {
 	return a->kind == ACT_START ? 0 : count(a->make, a->nmake);
-}
-
-const char *role_param(const Print *p, const Slot *s, bool result)
-{
-	const Action *a = p->a;
-	Slot *const *list = result ? a->make : a->take;
-	int at = result ? 0 : count(a->make, a->nmake);
-	for (int i = 0; i < (result ? a->nmake : a->ntake); i++) {
-		if (list[i] == s)
-			return arena_printf(p->e->tree.arena, "t[%d]", at);
-		at += list[i] != NULL;
-	}
-	die("%s is no value of action a%d", s->v->name, a->id);
-}
-
-/* ---- functions ---- */
-
-void role_file(Emit *e, const char *file)
-{
-	Name f = name_of(file);
-	for (int i = 0; i < e->nkernel; i++)
-		if (e->kernel[i] == f)
-			return;
-	arena_push(e->tree.arena, e->kernel, e->nkernel, f);
-}
-
-/* Sums and counts of metrics, which are the outputs from `from` on. */
-static void emit_metrics(const Print *p, int from)
-{
-	int n = p->e->g->nout;
-	text_add(p->t, n > from ? ", (const float *const[]){" : ", NULL)");
-	for (int i = from; i < n; i++)
-		text_add(p->t, "%s %s", i > from ? "," : "", role_param(p, p->a->take[i], false));
-	text_add(p->t, n > from ? " })" : "");
-}
-
-/* A training step reports its loss as soon as it is computed; at its end the loss, the rate and the norm if they exist,
- * and metrics. */
-static void emit_save(const Print *p)
-{
-	const Action *a = p->a;
-	if (a->ntake == 1) {
-		text_add(p->t, "rt_save_loss(c, %s)", role_param(p, a->take[0], false));
-		return;
-	}
-	text_add(p->t, "rt_save_step(c, %s", role_param(p, a->take[0], false));
-	for (int i = a->ntake - 2; i < a->ntake; i++)
-		text_add(p->t, ", %s", a->take[i] ? role_param(p, a->take[i], false) : "NULL");
-	emit_metrics(p, 1);
-}
-
-/* The slot to which a product with an epilogue is written. */
-static Slot *room_of(const Emit *e, const Action *a)
-{
-	Slot *own = slot_of(e->plan, a->host->out[0]);
-	for (int i = 0; !own && i < a->nmake; i++)
-		if (fuse_room(e->plan, a->make[i]->v))
-			own = a->make[i];
-	return own;
-}
-
-/* Shortens a body: the first call needs no "int code = 0; if (!code)", and a single call becomes "return call;". */
-static const char *simpler(Arena *ar, const char *body)
-{
-	static const char *const begin[] = { "\tint code = 0;\n\tif (!code)\n\t\tcode = ",
-		"\tint code = 0;\n\tcode = " }, *const end = ";\n\treturn code;\n";
-	for (int i = 0; i < 2; i++) {
-		const char *call = body + strlen(begin[i]), *stop = strstr(body, end);
-		if (strncmp(body, begin[i], strlen(begin[i])))
-			continue;
-		if (strchr(call, '\n') == stop + 1)
-			return arena_printf(ar, "\treturn %.*s;\n", (int)(stop - call), call);
-		return arena_printf(ar, "\tint code = %s", call);
-	}
-	return body;
-}
-
-/* Whether a transfer from x to y reduces partial values. */
-static bool sums(const Value *x, const Value *y)
-{
-	for (int k = 0; y && k < x->place->mesh->ndim; k++)
-		if (x->sbp[k].kind == SBP_P && (x->place->mesh != y->place->mesh ||
-			!sbp_equal(&x->sbp[k], &y->sbp[k], 1)))
-			return true;
-	return false;
-}
-
-/* Whether a kernel computes numbers of half precision without rounding them.  An epilogue rounds its results itself. */
-static bool leaves_float(const Action *a, const Kernel *k, int i)
-{
-	static const char *const moves[] = { "gather", "gather_elements", "maxpool", NULL };
-	const Slot *y = a->kind == ACT_START ? NULL : a->make[i];
-	bool exact = k ? !strcmp(k->file, "copy") : !a->mate && (!a->how || !sums(a->take[i]->v, y ? y->v : NULL));
-	for (int m = 0; k && moves[m]; m++)
-		exact |= !strcmp(k->name, moves[m]);
-	return y && !exact && !a->host && kernel_stored(y->v->type->elem) != y->v->type->elem;
-}
-
-static void round_results(const Sched *s, const Print *p, const Kernel *k)
-{
-	for (int i = 0; i < p->a->nmake; i++) {
-		const Slot *y = p->a->make[i];
-		if (!leaves_float(p->a, k, i))
-			continue;
-		text_add(p->t, "\tif (!code)\n\t\tcode = k_round_%s(c, %s, %" PRId64 ");\n",
-			y->v->type->elem == DT_BFLOAT16 ? "bf16" : "f16", role_param(p, y, true),
-		         slot_elements(s->e->plan, y, s->rank));
-		role_file(s->e, "round");
-		s->e->halves = true;
-	}
-}
-
-/* The shard node of this role. */
-static Node *own_node(const Sched *s, Node *n)
-{
-	const Plan *p = s->e->plan;
-	Arena *a = s->e->tree.arena;
-	Type **type = arena_array(a, Type *, n->nin + n->nout + 1);
-	const int64_t **at = arena_array(a, const int64_t *, n->nin + n->nout + 1);
-	for (int i = 0; i < n->nin + n->nout; i++) {
-		const Slot *t = slot_of(p, i < n->nin ? n->in[i] : n->out[i - n->nin]);
-		Dim dim[NDIM_MAX];
-		for (int k = 0; t && k < t->ndim; k++)
-			dim[k] = slot_len(p, t, k, s->rank);
-		type[i] = t ? type_tensor(a, t->v->type->elem, t->ndim, dim) : NULL;
-		int64_t *from = arena_array(a, int64_t, FORM_AXES);
-		at[i] = from;
-		if (t)
-			slot_begin(p, t, s->rank, from);
-	}
-	Node *shard = shard_node_of(n, type, type + n->nin, at, NULL, a);
-	return shard ? shard : n;
-}
-
-/* The statements of an action. */
-static const char *body_of(Sched *s, const Action *a)
-{
-	Emit *e = s->e;
-	Text t = { 0 };
-	Slot *room[1] = { NULL };
-	Print p = { .e = e, .t = &t, .a = a, .n = a->n, .take = a->take, .make = a->make, .rank = s->rank };
-	bool transfer = a->n && kernel_transfer(a->n);
-	const KernelPair *two = a->mate ? kernel_pair(a->mate, a->n) : NULL;
-	const Kernel *k = a->n && !transfer && !two ? kernel_of(a->host ? a->host : a->n) : NULL;
-	if (a->host) {
-		p.n = a->host;
-		room[0] = room_of(e, a);
-		p.make = room;
-		p.epilogue = arena_printf(e->tree.arena, "EPILOGUE(%s)", pointwise_function(e, a, s->rank));
-	}
-	p.whole = p.n;
-	if (k && (p.n->row->fit || p.n->row->place))
-		p.n = own_node(s, p.n);
-	bool several = k && calls_of(k)->several, rounds = false;
-	for (int i = 0; i < a->nmake; i++)
-		rounds |= leaves_float(a, k, i);
-	text_add(&t, several ? "\tint code = 0;\n" : rounds ? "\tint code = " : "\treturn ");
-	if (a->kind == ACT_LOAD)
-		text_add(&t, "t ? rt_load(c) : RT_PLAN");
-	if (a->kind == ACT_SAVE && e->now->kind == PROGRAM_STEP)
-		emit_save(&p);
-	if (a->kind == ACT_SAVE && e->now->kind == PROGRAM_EVAL) {
-		text_add(&t, "rt_save_eval(c, %s, %s", role_param(&p, a->take[0], false),
-			role_param(&p, a->take[1], false));
-		emit_metrics(&p, 2);
-	}
-	if (a->kind == ACT_SAVE && e->now->kind == PROGRAM_INFER)
-		text_add(&t, "t ? rt_sync(c) : RT_PLAN");
-	if (transfer)
-		calls_transfer(&p);
-	if (two) {
-		p.n = p.whole = a->mate;
-		calls_of_pair(two)->print(&p);
-		role_file(e, two->file);
-	}
-	if (k) {
-		calls_of(k)->print(&p);
-		role_file(e, k->file);
-	}
-	text_add(&t, several ? "" : ";\n");
-	round_results(s, &p, k);
-	text_add(&t, several || rounds ? "\treturn code;\n" : "");
-	return several ? simpler(e->tree.arena, t.s) : t.s;
 }
 
 const char *role_shape(const Emit *e, const Slot *s, int rank)
@@ -269,98 +73,37 @@ const char *role_op(const Emit *e, const Action *a)
 	return a->nnode > 3 ? arena_printf(ar, "%s+..+%s", t, emit_comment(ar, a->n->op)) : t;
 }
 
-/* Whether the shard of this role is empty though the value is not. */
-static bool has_none(const Sched *s, const Slot *x)
-{
-	return x && s->e->plan->forms->most[x->form] && !slot_elements(s->e->plan, x, s->rank);
-}
-
-static const Sbp *term_of(const Value *v)
-{
-	for (int k = 0; k < v->place->mesh->ndim; k++)
-		if (v->sbp[k].kind == SBP_P)
-			return &v->sbp[k];
-	return NULL;
-}
-
-/* The body for a rank with empty operands: its results are empty too, or partial and filled with the neutral element.
- * NULL: it computes. */
-static const char *idle(const Sched *s, const Action *a)
-{
-	static const char *const reduce[] = { [RED_SUM] = "SUM", [RED_MAX] = "MAX", [RED_MIN] = "MIN",
-		[RED_PROD] = "PROD" };
-	Arena *ar = s->e->tree.arena;
-	Print p = { .e = s->e, .a = a };
-	bool nothing = a->kind == ACT_COMPUTE && !a->how, lacks = false, any = false;
-	const char *body = "";
-	for (int i = 0; i < a->ntake; i++)
-		lacks |= has_none(s, a->take[i]);
-	const Node *n = a->host ? a->host : a->n;
-	if (n && op_added(n) >= 0)
-		lacks = false;                  /* the operand that is added may be the only one that is not empty */
-	for (int i = 0; i < a->nmake && nothing; i++) {
-		const Slot *y = a->make[i];
-		if (!y)
-			continue;
-		any = true;
-		if (has_none(s, y))
-			continue;
-		const Sbp *term = lacks ? term_of(y->v) : NULL;
-		nothing = term != NULL;
-		if (term)
-			body = arena_printf(ar, "%s\trt_fill(%s, RT_%s, FORM_%s, %" PRId64 ");\n", body,
-				role_param(&p, y, true), values_type_word(y->v->type->elem), reduce[term->red],
-			                    slot_elements(s->e->plan, y, s->rank));
-	}
-	return nothing && any ? arena_printf(ar, "%s\treturn c && t ? 0 : RT_PLAN;\n", body) : NULL;
-}
-
-/* The name of the function of an action, which is written unless another has the same text. */
-static const char *function_of(Sched *s, const Action *a)
-{
-	Arena *ar = s->e->tree.arena;
-	const char *body = idle(s, a);
-	if (a->elementwise && !body)
-		return pointwise_function(s->e, a, s->rank);
-	if (!body)
-		body = body_of(s, a);
-	if (!body)
-		return NULL;
-	Name key = name_of(body);
-	const char *known = map_get(&s->byname, key);
-	if (known)
-		return known;
-	char *name = arena_printf(ar, "f%d", s->nfn++);
-	text_add(&s->functions, "/* %s  %s */\n", role_op(s->e, a), role_shapes(s->e, a, s->rank));
-	if (!strncmp(body, "\treturn ", 8))
-		text_add(&s->functions, "CALL(%s, %.*s)\n", name, (int)strlen(body) - 10, body + 8);
-	else
-		text_add(&s->functions, "static int %s(Ctx *c, void *const *t)\n{\n%s}\n", name, body);
-	map_put(&s->byname, key, name);
-	return name;
-}
-
 /* ---- tables ---- */
 
-/* "up0 = MatMul(n2, h0.up.w)  B B -> B"; for a group, what it reads and writes as a whole */
+/* At most LISTED names of a list, then how many more there are; or their SBP, each after a blank. */
+static void print_values(const Emit *e, Text *t, Slot *const *list, int n, bool sbp)
+{
+	int all = count(list, n), k = 0;
+	for (int i = 0; i < n; i++) {
+		const Value *v = list[i] ? list[i]->v : NULL;
+		if (!v || (k++ >= LISTED && all > LISTED + 1))
+			continue;
+		text_add(t, sbp ? "%s " : k > 1 ? ", %s" : "%s", sbp ? sbp_text(v->sbp, v->place->mesh->ndim)
+			: emit_comment(e->tree.arena, v->name));
+	}
+	if (all > LISTED + 1)
+		text_add(t, sbp ? "... " : ", ... (%d more)", all - LISTED);
+}
+
+/* "up0 = MatMul(n2, h0.up.w)  B B -> B"; for a group, what it reads and writes as a whole.  One rank has no SBP. */
 static void print_nodes(const Emit *e, Text *t, const Action *a)
 {
-	Arena *ar = e->tree.arena;
-	for (int i = 0, any = 0; i < a->nmake; i++)
-		if (a->make[i])
-			text_add(t, "%s%s", any++ ? ", " : "", emit_comment(ar, a->make[i]->v->name));
+	print_values(e, t, a->make, a->nmake, false);
 	text_add(t, " = %s(", role_op(e, a));
-	for (int i = 0, any = 0; i < a->ntake; i++)
-		if (a->take[i])
-			text_add(t, "%s%s", any++ ? ", " : "", emit_comment(ar, a->take[i]->v->name));
-	text_add(t, ")  ");
-	for (int i = 0; i < a->ntake; i++)
-		if (a->take[i])
-			text_add(t, "%s ", sbp_text(a->take[i]->v->sbp, a->take[i]->v->place->mesh->ndim));
-	text_add(t, "->");
-	for (int i = 0; i < a->nmake; i++)
-		if (a->make[i])
-			text_add(t, " %s", sbp_text(a->make[i]->v->sbp, a->make[i]->v->place->mesh->ndim));
+	print_values(e, t, a->take, a->ntake, false);
+	text_add(t, ")");
+	if (e->plan->world->nrank == 1)
+		return;
+	text_add(t, "  ");
+	print_values(e, t, a->take, a->ntake, true);
+	text_add(t, "-> ");
+	print_values(e, t, a->make, a->nmake, true);
+	t->s[--t->n] = 0;                       /* the blank at the end */
 }
 
 void role_about(const Emit *e, Text *t, const Action *a)
@@ -379,53 +122,6 @@ void role_about(const Emit *e, Text *t, const Action *a)
 	}
 }
 
-/* "4 * 64 * 4 <= T12 && ...": the condition that every result fits its memory. */
-static void print_fits(const Sched *s, Text *t, const Action *a)
-{
-	bool any = false;
-	for (int i = 0; i < a->nmake; i++) {
-		const Slot *y = a->make[i];
-		if (!y)
-			continue;
-		text_add(t, any ? " && " : "");
-		for (int k = 0; k < y->ndim; k++)
-			text_add(t, "%" PRId64 " * ", slot_len(s->e->plan, y, k, s->rank));
-		text_add(t, "%d <= T%d", kernel_bits(y->v) / 8, y->entry);
-		s->e->checked[y->entry] = true;
-		any = true;
-	}
-	text_add(t, any ? "" : "1");
-}
-
-static void print_row(const Sched *s, Text *t, const Row *r)
-{
-	const Action *a = r->a;
-	text_add(t, "\t/* a%d ", a->id);
-	role_about(s->e, t, a);
-	text_add(t, " */\n");
-	text_add(t, "\tA(%s, \"%s\", %s, %d, %d, %.3g, ", kind_name[a->kind], role_op(s->e, a), r->run, makes(a),
-		count(a->make, a->nmake) + count(a->take, a->ntake) - makes(a), schedule_flops(s->e->plan, a));
-	print_fits(s, t, a);
-	text_add(t, "),\n");
-}
-
-static void print_values(const Sched *s, Text *t, const Row *row, const Repeat *r)
-{
-	Arena *ar = s->e->tree.arena;
-	size_t line = 0;
-	for (int k = 0; k < r->count * r->period; k++) {
-		const Action *a = row[r->from + k].a;
-		if (k % r->period == 0)
-			values_pack(t, &line, arena_printf(ar, "/* a%d */", a->id));
-		for (int v = 0; v < a->nmake + a->ntake; v++) {
-			const Slot *x = v < a->nmake ? a->make[v] : a->take[v - a->nmake];
-			if (x)
-				values_pack(t, &line, arena_printf(ar, "%d,", x->entry));
-		}
-	}
-	values_packed(t);
-}
-
 /* Whether a rank has an action in its list. */
 static bool does(const Action *a, int rank)
 {
@@ -438,45 +134,6 @@ int role_before(const Role *r, int action)
 	for (int i = 0; i < action; i++)
 		n += does(&r->step[i], r->rank[0]);
 	return n;
-}
-
-/* What a role runs of a block: actions from .. to - 1 of its own list, as segments first .. last - 1. */
-typedef struct BlockSpan { const Block *b; int from, to, first, last; } BlockSpan;
-
-/* The blocks that a role has an action or a task of, and the repeats of each: none crosses its ends. */
-static Repeat *stretches(const Sched *s, const Role *all, const int *number, int *count, BlockSpan *span, int *nspan)
-{
-	const Plan *p = s->e->plan;
-	Arena *ar = s->e->tree.arena;
-	Repeat *list = NULL;
-	*count = *nspan = 0;
-	for (int i = 0; i < p->nblock; i++) {
-		const Block *b = &p->block[i];
-		BlockSpan x = { .b = b, .first = *count };
-		x.from = role_before(all, b->from);
-		x.to = role_before(all, b->to);
-		int k = 0, task = 0;
-		while (task < all->ntask && all->task[task].block != i)
-			task++;
-		if (x.from == x.to && task == all->ntask)
-			continue;
-		Repeat *rep = x.from < x.to ? repeats_find(ar, number + x.from, x.to - x.from, &k) : NULL;
-		for (int j = 0; j < k; j++) {
-			rep[j].from += x.from;
-			arena_push(ar, list, *count, rep[j]);
-		}
-		x.last = *count;
-		span[(*nspan)++] = x;
-	}
-	return list;
-}
-
-static int span_of(const BlockSpan *span, const Block *b)
-{
-	int i = 0;
-	while (span[i].b != b)
-		i++;
-	return i;
 }
 
 /* An end of a queue that the ranks of a role have. */
@@ -556,79 +213,223 @@ static void print_uses(const Sched *s, Text *t, EndUse use, int block, const End
 		text_add(t, ", .n%s = %d", field[use], n);
 }
 
-/* The tables of queues, actors and tasks. */
-static void print_tasks(const Sched *s, Text *t, const Role *all, const char *name, const BlockSpan *span, int nspan)
+/* ---- blocks ---- */
+
+/* What a role runs of a block: actions from .. to - 1 of its own list. */
+typedef struct BlockSpan { const Block *b; int from, to; } BlockSpan;
+
+/* The blocks that a role has an action or a task of. */
+static BlockSpan *spans_of(const Sched *s, const Role *all, int *n)
 {
 	const Plan *p = s->e->plan;
+	BlockSpan *list = NULL;
+	*n = 0;
+	for (int i = 0; i < p->nblock; i++) {
+		const Block *b = &p->block[i];
+		BlockSpan x = { b, role_before(all, b->from), role_before(all, b->to) };
+		int task = 0;
+		while (task < all->ntask && all->task[task].block != i)
+			task++;
+		if (x.from < x.to || task < all->ntask)
+			arena_push(s->e->tree.arena, list, *n, x);
+	}
+	return list;
+}
+
+static int span_of(const BlockSpan *span, const Block *b)
+{
+	int i = 0;
+	while (span[i].b != b)
+		i++;
+	return i;
+}
+
+/* What actions from .. to - 1 of a block do, in a word for names of functions; *end: up to which one.  The actions of
+ * several stages stand in blocks of their own; otherwise the first and the last action of the backward pass divide the
+ * body. */
+static const char *phase(const Sched *s, const BlockSpan *x, const Action *list, int from, int *end)
+{
+	static const char *const word[] = { [BLOCK_BEGIN] = "begin", [BLOCK_LOAD] = "load", [BLOCK_F] = "forward",
+		[BLOCK_R] = "recompute", [BLOCK_B] = "backward", [BLOCK_W] = "weights", [BLOCK_BW] = "backward",
+		[BLOCK_REDUCE] = "reduce", [BLOCK_UPDATE] = "update" };
+	int first = x->to, last = x->from;
+	*end = x->to;
+	if (s->e->now->kind != PROGRAM_STEP)
+		return emit_program(s->e);
+	if (x->b->kind != BLOCK_BODY)
+		return word[x->b->kind];
+	for (int i = x->from; i < x->to; i++)
+		if (list[i].nnode && kinds_backward(list[i].node[0])) {
+			first = i < first ? i : first;
+			last = i + 1;
+		}
+	if (from < first)
+		*end = first;
+	else if (from < last)
+		*end = last;
+	return from < first ? "forward" : from < last ? "backward" : "update";
+}
+
+const char *role_site(const Emit *e, const Action *a)
+{
+	const char *from = a->n ? emit_from(e->tree.arena, a->n) : "", *in = strstr(from, " in ");
+	return in ? in : "";
+}
+
+/* By action of a list: its call, and the number of what it runs, which does not depend on its values. */
+static int *equal_actions(const Sched *s, const Role *own, const char **call)
+{
+	Emit *e = s->e;
+	int *number = arena_array(e->tree.arena, int, own->nstep + 1), n = 0;
+	Map seen;
+	map_init(&seen, e->tree.arena);
+	for (int i = 0; i < own->nstep; i++) {
+		const Action *a = &own->step[i];
+		call[i] = statement_of(e, a, s->rank);
+		Name key = name_fmt("%d %s %d %d %s", a->kind, role_op(e, a), count(a->make, a->nmake),
+			count(a->take, a->ntake), call[i]);
+		if (!map_get(&seen, key))
+			map_put(&seen, key, (void *)(intptr_t)++n);
+		number[i] = (int)(intptr_t)map_get(&seen, key);
+	}
+	return number;
+}
+
+/* "a3", "a3 to a18" */
+static const char *ids(const Sched *s, const Action *list, const Repeat *r)
+{
+	int from = list[r->from].id, to = list[r->from + r->period * r->count - 1].id;
+	Arena *a = s->e->tree.arena;
+	return from == to ? arena_printf(a, "a%d", from) : arena_printf(a, "a%d to a%d", from, to);
+}
+
+/* The table of the values of a call, and its statement in the function of the block. */
+static void print_call(const Sched *s, Text *tables, Text *calls, const Action *list, const Repeat *r,
+	const BlockCall *call, int number)
+{
+	Arena *a = s->e->tree.arena;
+	const char *table = arena_printf(a, "%s_v%d", emit_program(s->e), number), *about = ids(s, list, r);
+	if (!call->nvalue) {
+		text_add(calls, "\tRUN(%s(c, NULL)); /* %s */\n", call->function, about);
+		return;
+	}
 	size_t line = 0;
-	int nend;
-	End *end = ends_of(s, &nend);
+	text_add(tables, r->count > 1 ? "static const int %s[%d * %d] = {\n" : "static const int %s[%d] = {\n", table,
+		r->count > 1 ? r->count : call->nvalue, call->nvalue);
+	for (int turn = 0; turn < r->count; turn++) {
+		if (r->count > 1)
+			values_pack(tables, &line, arena_printf(a, "/* a%d */", list[r->from + turn * r->period].id));
+		for (int i = 0; i < call->nvalue; i++)
+			values_pack(tables, &line, arena_printf(a, "%d,", call->value[turn][i]));
+	}
+	values_packed(tables);
+	text_add(tables, "};\n");
+	if (r->count > 1)
+		text_add(calls, "\tfor (int i = 0; i < %d; i++) /* %s */\n\t\tRUN(%s(c, %s + %d * i));\n", r->count,
+			about, call->function, table, call->nvalue);
+	else
+		text_add(calls, "\tRUN(%s(c, %s)); /* %s */\n", call->function, table, about);
+}
+
+/* The actions of a role from `from` on, for the search for repeats. */
+typedef struct Known { Emit *e; const Role *own; const char *const *call; int from; } Known;
+
+static bool known(const void *of, const Repeat *r)
+{
+	const Known *k = of;
+	Repeat x = { k->from + r->from, r->period, r->count };
+	return blocks_has(k->e, k->own, &x, k->call);
+}
+
+/* The sequences of a block as calls; one that is long and does not repeat is cut. */
+static void print_block(const Sched *s, Text *t, const Role *own, const int *number, const char *const *call,
+	const BlockSpan *x, int *ncall)
+{
+	Emit *e = s->e;
+	Text calls = { 0 };
+	for (int from = x->from, end; from < x->to; from = end) {
+		const char *word = phase(s, x, own->step, from, &end);
+		int n = 0;
+		const Known of = { e, own, call, from };
+		Repeat *list = repeats_find(e->tree.arena, number + from, end - from, known, &of, &n);
+		for (int k = 0; k < n; k++) {
+			Repeat r = list[k];
+			for (int left = r.period, at = from + r.from; left > 0; left -= r.period, at += r.period) {
+				r.from = at;
+				if (r.count == 1)
+					r.period = left > LONGEST ? left / (left / LONGEST + 1) : left;
+				BlockCall run = blocks_add(e, own, &r, call, word);
+				print_call(s, t, &calls, own->step, &r, &run, (*ncall)++);
+			}
+		}
+	}
+	text_add(t, "static int %s_%s(Ctx *c)\n{\n%s\treturn %s0;\n}\n\n", emit_program(e), x->b->name,
+		calls.s ? calls.s : "", calls.s ? "" : "(void)c, ");
+}
+
+static bool acts(const Role *own, const BlockSpan *x, ActKind kind)
+{
+	for (int i = x->from; i < x->to; i++)
+		if (own->step[i].kind == kind)
+			return true;
+	return false;
+}
+
+static void print_actors(const Sched *s, Text *t, const Role *own, const BlockSpan *span, int nspan, const End *end,
+	int nend)
+{
+	const Plan *p = s->e->plan;
+	const char *program = emit_program(s->e);
+	text_add(t, "static const RtActor %s_actors[] = {\n", program);
+	for (int i = 0; i < nspan; i++) {
+		const BlockSpan *x = &span[i];
+		bool updates = x->b->kind == BLOCK_UPDATE && s->e->now->kind == PROGRAM_STEP;
+		text_add(t, "\t{ .name = \"%s\", .run = %s_%s, .id = %d%s%s%s", x->b->name, program, x->b->name,
+			x->from, acts(own, x, ACT_LOAD) ? ", .loads = true" : "",
+			acts(own, x, ACT_SAVE) ? ", .saves = true" : "", updates ? ", .updates = true" : "");
+		for (EndUse use = END_WAIT; use <= END_GIVE; use++)
+			print_uses(s, t, use, (int)(x->b - p->block), end, nend);
+		text_add(t, " },\n");
+	}
+	text_add(t, "};\n");
+}
+
+/* The tasks of a step in their order, and the tables as a whole. */
+static void print_tasks(const Sched *s, Text *t, const Role *all, const Role *own, const BlockSpan *span, int nend)
+{
+	const char *program = emit_program(s->e);
+	size_t line = 0;
+	text_add(t, "static const RtTask %s_tasks[] = {\n", program);
+	for (int i = 0; i < all->ntask; i++)
+		values_pack(t, &line, arena_printf(s->e->tree.arena, "{ %d, %d },",
+			span_of(span, &s->e->plan->block[all->task[i].block]), all->task[i].micro));
+	values_packed(t);
+	text_add(t, "};\nextern const RtSchedule role%d_%s;\nconst RtSchedule role%d_%s = {\n\t.nactions = %d,\n",
+		all->id, program, all->id, program, own->nstep);
+	text_add(t, "\t.actor = %s_actors,\n\t.nactor = ROWS_OF(%s_actors),\n\t.task = %s_tasks,\n"
+		"\t.ntask = ROWS_OF(%s_tasks),\n", program, program, program, program);
 	if (nend)
-		text_add(t, "static const RtQueue %s_queues[] = {\n", name);
+		text_add(t, "\t.queue = %s_queues,\n\t.nqueue = ROWS_OF(%s_queues),\n", program, program);
+	text_add(t, "};\n");
+}
+
+/* The tables of a program. */
+static void print_program(const Sched *s, Text *t, const Role *all, const Role *own)
+{
+	int nspan, nend, ncall = 0;
+	const char **call = arena_array(s->e->tree.arena, const char *, own->nstep + 1);
+	const int *number = equal_actions(s, own, call);
+	BlockSpan *span = spans_of(s, all, &nspan);
+	End *end = ends_of(s, &nend);
+	for (int i = 0; i < nspan; i++)
+		print_block(s, t, own, number, call, &span[i], &ncall);
+	if (nend)
+		text_add(t, "static const RtQueue %s_queues[] = {\n", emit_program(s->e));
 	for (int i = 0; i < nend; i++)
 		print_end(s, t, &end[i]);
 	text_add(t, nend ? "};\n" : "");
-	text_add(t, "static const RtActor %s_actors[] = {\n", name);
-	for (int i = 0; i < nspan; i++) {
-		bool updates = span[i].b->kind == BLOCK_UPDATE && s->e->now->kind == PROGRAM_STEP;
-		text_add(t, "\t{ .name = \"%s\", .from = %d, .to = %d, .id = %d%s", span[i].b->name, span[i].first,
-			span[i].last, span[i].from, updates ? ", .updates = true" : "");
-		for (EndUse use = END_WAIT; use <= END_GIVE; use++)
-			print_uses(s, t, use, (int)(span[i].b - p->block), end, nend);
-		text_add(t, " },\n");
-	}
-	text_add(t, "};\nstatic const RtTask %s_tasks[] = {\n", name);
-	for (int i = 0; i < all->ntask; i++)
-		values_pack(t, &line, arena_printf(s->e->tree.arena, "{ %d, %d },",
-			span_of(span, &p->block[all->task[i].block]), all->task[i].micro));
-	values_packed(t);
-	text_add(t, "};\nextern const RtSchedule role%d_%s;\n", all->id, name);
-	text_add(t, "const RtSchedule role%d_%s = %s(%s);\n", all->id, name, nend ? "PIPELINE" : "SCHEDULE", name);
-}
-
-/* The tables of one list of actions; their names begin with `name`. */
-static int print_list(Sched *s, Text *t, const Role *all, const Role *role, const char *name)
-{
-	const Action *list = role->step;
-	int n = role->nstep;
-	Arena *ar = s->e->tree.arena;
-	Row *row = arena_array(ar, Row, n + 1);
-	int *number = arena_array(ar, int, n + 1), nrepeat = 0, nrow = 0, nspan;
-	BlockSpan *span = arena_array(ar, BlockSpan, s->e->plan->nblock + 1);
-	Map seen;
-	map_init(&seen, ar);
-	for (int i = 0; i < n; i++) {
-		const Action *a = &list[i];
-		row[i] = (Row){ a, function_of(s, a), NULL };
-		if (!row[i].run)
-			return -1;
-		row[i].key = name_fmt("%s %d %s %d %d", row[i].run, a->kind, role_op(s->e, a), count(a->make, a->nmake),
-			count(a->take, a->ntake));
-		if (!map_get(&seen, row[i].key))
-			map_put(&seen, row[i].key, (void *)(intptr_t)++nrow);
-		number[i] = (int)(intptr_t)map_get(&seen, row[i].key);
-	}
-	Repeat *rep = stretches(s, all, number, &nrepeat, span, &nspan);
-	for (int k = 0; k < nrepeat; k++) {
-		const Repeat *r = &rep[k];
-		if (r->count > 1)
-			text_add(t, "/* a%d to a%d: %d actions, %d times. */\n", list[r->from].id,
-				list[r->from].id + r->period * r->count - 1, r->period, r->count);
-		text_add(t, "static const RtAction %s%d[] = {\n", name, k);
-		for (int i = 0; i < r->period; i++)
-			print_row(s, t, &row[r->from + i]);
-		text_add(t, "};\nstatic const int %s%d_values[] = {\n", name, k);
-		print_values(s, t, row, r);
-		text_add(t, "};\n\n");
-	}
-	text_add(t, "static const RtSegment %s[] = {\n", name);
-	for (int k = 0; k < nrepeat; k++)
-		text_add(t, "\t{ %s%d, %d, %d, %s%d_values },\n", name, k, rep[k].period, rep[k].count, name, k);
-	if (!nrepeat)
-		text_add(t, "\t{ 0 },\n");
-	text_add(t, "};\n");
-	print_tasks(s, t, all, name, span, nspan);
-	return 0;
+	print_actors(s, t, own, span, nspan, end, nend);
+	print_tasks(s, t, all, own, span, nend);
 }
 
 Role role_own(const Emit *e, const Role *r)
@@ -648,22 +449,20 @@ Role role_own(const Emit *e, const Role *r)
 	return own;
 }
 
-int role_add(Emit *e, const Role *all)
+void role_add(Emit *e, const Role *all)
 {
-	Role own = role_own(e, all), *r = &own;
 	static const char *const about[] = { [PROGRAM_STEP] = "One training step.",
 		[PROGRAM_EVAL] = "The loss of a batch.", [PROGRAM_INFER] = "The outputs." };
+	Role own = role_own(e, all);
 	if (!e->sched)
 		e->sched = arena_array(e->tree.arena, Sched, e->plan->nrole);
-	Sched *s = &e->sched[r->id];
-	if (!s->e) {
-		*s = (Sched){ .e = e, .rank = r->rank[0] };
-		map_init(&s->byname, e->tree.arena);
-		text_raw(&s->functions, "", 0);
-	}
-	const char *name = emit_program(e);
+	Sched *s = &e->sched[all->id];
+	s->e = e;
+	s->rank = all->rank[0];
+	if (e->now->kind == PROGRAM_STEP)
+		picture_add(e, &s->lists);
 	text_add(&s->lists, "%s/* %s */\n", s->lists.n ? "\n" : "", about[e->now->kind]);
-	return print_list(s, &s->lists, all, r, name);
+	print_program(s, &s->lists, all, &own);
 }
 
 void role_write(Emit *e)
@@ -674,7 +473,6 @@ void role_write(Emit *e)
 		const char *title = arena_printf(ar, "The schedule of role %d, which %d rank%s run%s.", r->id, r->nrank,
 			r->nrank == 1 ? "" : "s", r->nrank == 1 ? "s" : "");
 		tree_fill(tree_file(&e->tree, arena_printf(ar, "role%d/schedule.c", r->id)), "schedule.c", "banner",
-			emit_banner(e, title), "functions",
-		              e->sched[i].functions.s, "lists", e->sched[i].lists.s, NULL);
+			emit_banner(e, title), "lists", e->sched[i].lists.s, NULL);
 	}
 }

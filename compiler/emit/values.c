@@ -1,6 +1,5 @@
 /* The memory plan as a table: buffers.c has the name, type, offset and bytes of every value that a step makes (those
- * that live from step to step stand in params.c); where schedules check their calls by them, the bytes are constants in
- * buffers.h.  A value that is updated in place is one with what it updates. */
+ * that live from step to step stand in params.c).  A value that is updated in place is one with what it updates. */
 #include "emit/emit.h"
 
 #include <inttypes.h>
@@ -107,7 +106,6 @@ void values_number(Emit *e)
 	for (int i = 0; i < n; i++)
 		order[i]->entry = origin(order[i])->entry;
 	e->value = row;
-	e->checked = arena_array(e->tree.arena, bool, e->nvalue + 1);
 }
 
 static int most_values(const Emit *e)
@@ -227,12 +225,12 @@ static void print_forms(Emit *e, Text *forms, Text *moves)
 	text_add(moves, "const RtChannel channels[NCHANNEL + 1] = %s", table(e, &rows));
 }
 
-/* A float in the slab, as most are, or any value: where it lies, and its bytes, by name when a schedule checks them. */
+/* A float in the slab, as most are, or any value: where it lies, and its bytes. */
 static const char *row_text(Emit *e, int i)
 {
 	Arena *a = e->tree.arena;
 	const Slot *s = e->value[i];
-	const char *bytes = e->checked[i] ? arena_printf(a, "T%d", i) : arena_printf(a, "%" PRId64, s->bytes);
+	const char *bytes = arena_printf(a, "%" PRId64, s->bytes);
 	const char *name = values_string(a, s->v->name), *type = values_type_word(s->v->type->elem);
 	/* ranks hold less than the bytes that there are for it */
 	int form = e->plan->nrole > 1 ? calls_form(e, s) : 0;
@@ -326,12 +324,8 @@ static const char *print_shapes(const Emit *e)
 void values_write(Emit *e)
 {
 	Arena *a = e->tree.arena;
-	Text sizes = { 0 }, bytes = { 0 }, values = { 0 }, forms = { 0 }, moves = { 0 };
+	Text sizes = { 0 }, values = { 0 }, forms = { 0 }, moves = { 0 };
 	size_t line = 0;
-	for (int i = 0; i < e->nvalue; i++)
-		if (e->checked[i])
-			values_pack(&bytes, &line, arena_printf(a, "T%d = %" PRId64 ",", i, e->value[i]->bytes));
-	line = 0;
 	for (int i = e->nkept; i < e->nvalue; i++) {
 		if (i == e->nkept || i % 50 == 0) {              /* so that a number is found */
 			text_add(&values, "%s", line ? "\n" : "");
@@ -346,7 +340,7 @@ void values_write(Emit *e)
 	print_forms(e, &forms, &moves);
 	print_sizes(e, &sizes, e->nvalue - e->nkept);
 	tree_fill(tree_file(&e->tree, "buffers.h"), "buffers.h", "banner", emit_banner(e, "The memory plan."), "sizes",
-		sizes.s, "bytes", bytes.s ? arena_printf(a, "%s\n", bytes.s) : "\tT0 = 0,\n", NULL);
+		sizes.s, NULL);
 	tree_fill(tree_file(&e->tree, "buffers.c"), "buffers.c", "banner",
 		emit_banner(e, "The memory plan: the offset and layout of every value."), "values",
 	              values.s, "forms", forms.s, "moves", moves.s, "shapes", print_shapes(e), NULL);

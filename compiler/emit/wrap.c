@@ -200,7 +200,8 @@ static void put_comment(Out *o, Span x, int tabs)
 	Span lead = *x.s == '/' ? (Span){ " * ", 3 } : (Span){ x.s, strspn(x.s, " *") };
 	while (o->col + x.n > EMIT_COLUMNS) {
 		size_t n = cut(x, EMIT_COLUMNS - o->col);
-		put(o, x.s, n);
+		Span line = trimmed((Span){ x.s, n });
+		put(o, line.s, line.n);
 		x = trimmed((Span){ x.s + n, x.n - n });
 		if (!x.n)
 			return;

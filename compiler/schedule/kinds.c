@@ -60,7 +60,7 @@ static int stage_of(const Plan *p, const Node *n, bool late)
 	return found;
 }
 
-static bool backward(const Node *n)
+bool kinds_backward(const Node *n)
 {
 	return annot_find(n->annot, "backward") || annot_find(n->annot, "again");
 }
@@ -74,7 +74,7 @@ static bool *find_passed_on(Graph *g)
 		bool any = kernel_transfer(n) && n->in[0]->place->mesh != n->out[0]->place->mesh;
 		for (int k = 0; k < n->nout; k++)
 			any |= n->out[k] && on[n->out[k]->id];
-		for (int k = 0; k < n->nin && !backward(n) && !microbatch_updates(n); k++) {
+		for (int k = 0; k < n->nin && !kinds_backward(n) && !microbatch_updates(n); k++) {
 			const Value *v = n->in[k];
 			if (v && v->graph == g && v->def)
 				on[v->id] |= any || (v->def->stage >= 0 && n->stage > v->def->stage);
@@ -89,7 +89,7 @@ static void mark_pairs(Graph *g, bool *late)
 	const bool *on = find_passed_on(g);
 	for (int i = 0; i < g->nnode; i++) {
 		const Node *n = g->node[i];
-		for (int k = 0; k < n->nin && backward(n); k++) {
+		for (int k = 0; k < n->nin && kinds_backward(n); k++) {
 			const Node *d = n->in[k] ? n->in[k]->def : NULL;
 			bool pair = d && kernel_pair(d, n);
 			for (int j = 0; pair && j < d->nout; j++)
@@ -108,7 +108,7 @@ static void mark_late(Graph *g, bool *late)
 	mark_pairs(g, late);
 	for (int i = 0; i < g->nnode; i++) {
 		Node *n = g->node[i];
-		bool is = backward(n), staged = false, after = false, all = kinds_rank(p, n->place) < 0;
+		bool is = kinds_backward(n), staged = false, after = false, all = kinds_rank(p, n->place) < 0;
 		for (int k = 0; k < n->nout; k++)
 			is |= n->out[k] && late[n->out[k]->id];
 		for (int k = 0; k < n->nin; k++) {
@@ -232,7 +232,7 @@ void kinds_mark(Graph *g)
 		if (rank < 0 || !kinds_in_body(n))
 			n->stage = -1;
 		else if (n->stage < 0 || p->stages->pipe.stage[n->stage].rank != rank)
-			n->stage = stage_of(p, n, backward(n));
+			n->stage = stage_of(p, n, kinds_backward(n));
 	}
 	mark_late(g, arena_array(g->scratch, bool, g->nvalue + 1));
 	reduce_mark(g);

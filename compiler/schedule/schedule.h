@@ -135,6 +135,7 @@ double overlap_moving(const Plan *, const Action *transfer);
 
 /* kinds.c: the stage of every node, and the kind of block that runs it. */
 void kinds_mark(Graph *);
+bool kinds_backward(const Node *);                           /* of the backward pass */
 bool kinds_in_body(const Node *);                            /* it runs once per micro-batch */
 bool kinds_together(const Node *, const Node *);             /* they run in one block */
 bool kinds_moves(const Node *);                              /* a transfer that is not made of own elements alone */

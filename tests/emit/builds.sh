@@ -34,7 +34,7 @@ if [ -x "$CUDA/bin/nvcc" ]; then
 else
 	echo "skip cuda-with-nvcc: no nvcc here"
 fi
-diff -r c-gcc/role0/schedule.c cuda/role0/schedule.c >log && echo "ok one-schedule-for-both-targets" || { echo "not ok one-schedule-for-both-targets: they differ" && sed 's/^/ /' log; }
+diff c-gcc/role0/schedule.c cuda/role0/schedule.c >log && diff c-gcc/blocks.c cuda/blocks.c >>log && echo "ok one-schedule-for-both-targets" || { echo "not ok one-schedule-for-both-targets: they differ" && sed 's/^/ /' log; }
 
 # Each template compiles on its own; those of the CUDA target need its headers.
 for f in "$ROOT"/templates/*.c; do

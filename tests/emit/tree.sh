@@ -1,10 +1,11 @@
 # What a reader of a tree can rely on: the same bytes in any folder and any locale; above each action its id and the
-# line of the model; above each function its shapes; in each row a static assertion for every result.
+# line of the model; above each function its shapes, or which actions it runs; names of the model in the calls; in each
+# function a static assertion that there is a name for each value.
 "$ROOT/bench/model.sh" gpt2:4,64 >gpt2.ir
-joined() { # schedule: a comment, a row or a call on one line each
+joined() { # blocks.c: a comment or a statement on one line each
 	awk '{ sub(line == "" ? "^$" : "^[\t ]*(\\* )?", ""); line = line == "" ? $0 : line " " $0 }
 		line ~ /^\t?\/\*/ && line !~ /\*\// { next }
-		line ~ /^(\tA|CALL)\(/ { s = line; if (gsub(/\(/, "", s) != gsub(/\)/, "", s)) next }
+		line ~ /^\tDO(_ALONE)?\(/ { s = line; if (gsub(/\(/, "", s) != gsub(/\)/, "", s)) next }
 		{ print line; line = "" }' "$1"
 }
 cp "$ROOT"/examples/{mlp,gpt,resnet,lstm}.ir .
@@ -13,24 +14,28 @@ cp ./*.ir elsewhere/below
 for m in mlp gpt resnet lstm gpt2; do
 	"$SBPCC" $m.ir -o $m >/dev/null || { echo "not ok $m: does not compile" && continue; }
 	(cd elsewhere/below && LC_ALL=$(locale -a 2>/dev/null | grep -viE '^(C|POSIX)' | head -n 1) TZ=Asia/Tokyo HOME=/nowhere COLUMNS=40 "$SBPCC" $m.ir -o "$m-again" >/dev/null)
-	joined $m/role0/schedule.c >schedule
+	joined $m/blocks.c >blocks
 	diff -r $m elsewhere/below/$m-again >log && echo "ok $m-same-bytes" || { echo "not ok $m-same-bytes: they differ" && head -n 5 log | sed 's/^/ /'; }
 
-	# A row of an action, and the line before it.
-	awk '/^\tA\(/ { if (before !~ /^\t\/\* a[0-9]+ ([^ ]+:[0-9]+:[0-9]+( in [^ ]+:[0-9]+:[0-9]+)*  .*(->).*|load|load .*|report .*) \*\/$/) { print FILENAME ":" FNR ": " before; bad = 1 } n++ }
-		{ before = $0 } END { if (!n) print "no action"; exit bad || !n }' schedule >log && echo "ok $m-every-action-says-where-from" ||
+	# An action, and the line before it.
+	awk '/^\tDO(_ALONE)?\(/ { if (before !~ /^\t\/\* a[0-9]+ ([^ ]+:[0-9]+:[0-9]+( in [^ ]+:[0-9]+:[0-9]+)*  .* = .*\(.*\).*|load|load .*|report .*) \*\/$/) { print FILENAME ":" FNR ": " before; bad = 1 } n++ }
+		{ before = $0 } END { if (!n) print "no action"; exit bad || !n }' blocks >log && echo "ok $m-every-action-says-where-from" ||
 		{ echo "not ok $m-every-action-says-where-from: no id or no line of the model" && head -n 5 log | sed 's/^/ /'; }
 
-	# CALL(f1, ...) and static int f1(...).
-	awk '/^CALL\(|^static int f[0-9]+\(/ { if (before !~ /^\/\* [^ ]+  [a-z]+[0-9]*(\[[0-9, ]+\])?[, ].*\*\/$/) { print FILENAME ":" FNR ": " before; bad = 1 } n++ }
-		{ before = $0 } END { exit bad || !n }' schedule >log && echo "ok $m-every-function-says-its-shapes" ||
-		{ echo "not ok $m-every-function-says-its-shapes: no shapes" && head -n 5 log | sed 's/^/ /'; }
+	# A function, and the line before it.
+	awk '/^(static )?int [a-zA-Z0-9_]+\(Ctx/ { if (before !~ /^\/\* (One of [0-9]+ equal layers, )?a[0-9]+ .*\*\/$|^\/\* [^ ]+  [a-z]+[0-9]*(\[[0-9, ]+\])?[, ].*\*\/$/) { print FILENAME ":" FNR ": " before; bad = 1 } n++ }
+		{ before = $0 } END { exit bad || !n }' blocks >log && echo "ok $m-every-function-says-what-it-is" ||
+		{ echo "not ok $m-every-function-says-what-it-is: neither shapes nor actions" && head -n 5 log | sed 's/^/ /'; }
 
-	# The number of results of a row is the number of its conditions; the last argument is 1 where there are none.
-	awk -F', ' '/^\tA\(/ { make = $4; fits = $0; n = gsub(/<= T[0-9]+/, "", fits); if (n != make) { print FILENAME ":" FNR ": " $0; bad = 1 } } END { exit bad }' schedule >log &&
-		echo "ok $m-every-result-is-asserted" || { echo "not ok $m-every-result-is-asserted: conditions are missing" && head -n 5 log | sed 's/^/ /'; }
+	# The result that an action is named after is one of the values of its call.
+	awk -F', ' '/^\tDO\((COMPUTE|COLLECTIVE|START|FINISH)/ { if (!index($0, "h." $3)) { print FILENAME ":" FNR ": " $0; bad = 1 } } END { exit bad }' blocks >log &&
+		echo "ok $m-calls-have-names" || { echo "not ok $m-calls-have-names: the result is not in the call" && head -n 5 log | sed 's/^/ /'; }
 done
-# The assertions can fail: a table in which one value is a byte too small does not compile.
-sed 's/\(T[0-9]* = \)8192,/\18191,/' mlp/buffers.h >log && ! cmp -s log mlp/buffers.h && cp log mlp/buffers.h
-gcc -std=c11 -D_GNU_SOURCE -fsyntax-only -Imlp -Imlp/rt -Imlp/kernels mlp/role0/schedule.c >log 2>&1 && echo "not ok assertions-hold: a value that is too small is accepted" ||
-	{ grep -q 'static assertion failed' log && echo "ok assertions-hold" || { echo "not ok assertions-hold: another error" && head -n 5 log | sed 's/^/ /'; }; }
+# The assertions can fail: a function without the name of one value, and a slab that is too small, do not compile.
+fails() { # name, file
+	gcc -std=c11 -D_GNU_SOURCE -fsyntax-only -Imlp -Imlp/rt -Imlp/kernels "$2" >log 2>&1 && echo "not ok $1: it compiles" ||
+		{ grep -q 'static assertion failed' log && echo "ok $1" || { echo "not ok $1: another error" && head -n 5 log | sed 's/^/ /'; }; }
+}
+awk '!n && sub(/void \*t\[/, "&-1 + ") { n++ } { print } END { exit !n }' mlp/blocks.c >mlp/more.c || echo "not ok a-name-for-each-value: no array of pointers"
+fails a-name-for-each-value mlp/more.c
+sed -i 's/SLAB_BYTES ((size_t)[0-9]*)/SLAB_BYTES ((size_t)64)/' mlp/buffers.h && fails values-lie-in-the-slab mlp/buffers.c

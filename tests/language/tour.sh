@@ -22,7 +22,7 @@ for part in values transfers; do
 	[ -s "$TMP/$part" ] && echo "ok $part of mlp, $(wc -l <"$TMP/$part") lines"
 done
 shown 'a2 mlp.ir' >"$TMP/actions"
-within schedule "$TMP/actions" "$TMP/out/role0/schedule.c"
+within blocks "$TMP/actions" "$TMP/out/blocks.c"
 
 "$SBPCC" examples/gpt.ir --ranks 2 --explain --stop-after=prove | sed 's/ in [0-9.]* s, / in X s, /' >"$TMP/explain"
 shown 'build/gpt/two: 2 ranks' | sed -n '/^plan:/,/ by slice/p' | sed 's/ in [0-9.]* s, / in X s, /' >"$TMP/plan"

@@ -35,7 +35,7 @@ printf 'flops 1e7\nbytes 1e7\naxis 0 1e-6 1e8\n' >slow
 both data 2 data.ir --machine=slow
 both tensor 4 tensor.ir --machine=slow
 both zero 3 zero.ir --machine=slow
-grep -q 'A(START' data/role0/schedule.c && grep -q 'A(START' zero/role0/schedule.c && echo "ok overlapped" || echo "not ok overlapped: no transfer is"
+grep -q 'DO(START' data/blocks.c && grep -q 'DO(START' zero/blocks.c && echo "ok overlapped" || echo "not ok overlapped: no transfer is"
 printf '%s\n' '@mesh(m, cpu, [3])' '@pin("image", "c?", "a?", "p?", "c?.grad", "a?.grad", "p?.grad", sbp: [S(2)])' >space.ir
 both space 3 "$ROOT/examples/cnn.ir" --place=space.ir --train='data: points(classes: 2), batch: 4, steps: 20'
 

@@ -23,7 +23,7 @@ plan() { # name, ranks, pins...
 	{ sed -n 1p net.ir && echo "@mesh(m, cpu, [$n])" && printf '%s\n' "$@" && sed 1d net.ir; } >"$name.ir"
 	"$SBPCC" "$name.ir" --machine=slow -o "$name" >log 2>&1 && make -s -C "$name" STATIC= CFLAGS=-O1 >log 2>&1 || { echo "not ok $name: $(head -n 3 log)" && return; }
 	local starts ends
-	starts=$(cat "$name"/role*/schedule.c | grep -c 'A(START') ends=$(cat "$name"/role*/schedule.c | grep -c 'A(FINISH')
+	starts=$(cat "$name"/blocks.c | grep -c 'DO(START') ends=$(cat "$name"/blocks.c | grep -c 'DO(FINISH')
 	[ "$starts" -ge 1 ] && [ "$starts" = "$ends" ] && echo "ok $name-has-two-ends" ||
 		echo "not ok $name-has-two-ends: $starts starts, $ends finishes"
 	RT_LANE=none "$name/trainer" --checkpoint="$name.a" >log 2>&1

@@ -37,9 +37,9 @@ typedef struct Tables {
 	RtMove move[MOVES * MOST];
 	RtChannel channel[MOVES * MOST];
 	RtValue value[VALUES * MOST];
-	RtAction action[MOST][3];
-	int list[MOST][3][8];
-	RtSegment segment[MOST][3];
+	RtAction action[MOST][4];
+	int list[MOST][4][8];           /* its values: results, then operands */
+	size_t nlist[MOST][4];
 	int use[MOST][8];
 	RtQueue queue[MOST][6];
 	RtActor actor[MOST][3];
@@ -151,10 +151,19 @@ static int update(Ctx *c, void *const *v)
 	return 0;
 }
 
-static RtAction act(const char *op, RtRun *run, int nmake, int n)
+/* Action i of this role, as a generated function runs it. */
+static int act(Ctx *c, int i, int (*call)(Ctx *, void *const *))
 {
-	return (RtAction){ .kind = RT_COMPUTE, .op = op, .run = run, .nmake = nmake, .ntake = n - nmake };
+	const int *list = t.list[c->role][i];
+	void *v[8];
+	rt_bind(c, list, t.nlist[c->role][i], v);
+	return rt_leave(c, rt_enter(c, &t.action[c->role][i], list) ? call(c, v) : 0);
 }
+
+static int run_forward(Ctx *c) { return act(c, 0, forward); }
+static int run_backward(Ctx *c) { return act(c, 1, backward); }
+static int run_update(Ctx *c) { return act(c, 2, update); }
+static int run_eval(Ctx *c) { return act(c, 3, forward); }
 
 static int *add(int *to, int what)
 {
@@ -233,21 +242,22 @@ static void write_role(const Case *k, int s)
 	at = add(t.list[s][0], value(s, KEPT));
 	at = last ? at : add(at, value(s, X_OUT));
 	at = first ? at : add(at, value(s, X_IN));
-	t.action[s][0] = act("F", forward, last ? 1 : 2, (int)(at - t.list[s][0]));
+	t.nlist[s][0] = (size_t)(at - t.list[s][0]);
+	t.action[s][0] = (RtAction){ .kind = RT_LOAD, .op = "F", .nmake = last ? 1 : 2 };
 	at = add(add(add(t.list[s][1], value(s, KEPT)), value(s, TERM)), value(s, SUM));
 	at = first ? at : add(at, value(s, G_OUT));
 	at = last ? at : add(at, value(s, G_IN));
 	at = first ? at : add(at, value(s, X_IN));
-	t.action[s][1] = act("B", backward, 0, (int)(at - t.list[s][1]));
+	t.nlist[s][1] = (size_t)(at - t.list[s][1]);
+	t.action[s][1] = (RtAction){ .kind = RT_COMPUTE, .op = "B" };
 	add(t.list[s][2], value(s, TERM));
-	t.action[s][2] = act("update", update, 1, 1);
-	t.action[s][2].kind = k->fault == NOT_FINITE ? RT_SAVE : RT_COMPUTE;
-	t.action[s][0].kind = RT_LOAD;
-	for (int i = 0; i < 3; i++) {
-		t.segment[s][i] = (RtSegment){ &t.action[s][i], 1, 1, t.list[s][i] };
-		t.actor[s][i] = (RtActor){ .name = t.action[s][i].op, .from = i, .to = i + 1, .id = i,
-			.updates = i == 2 };
-	}
+	t.nlist[s][2] = 1;
+	t.action[s][2] = (RtAction){ .kind = k->fault == NOT_FINITE ? RT_SAVE : RT_COMPUTE, .op = "update",
+		.nmake = 1 };
+	t.actor[s][0] = (RtActor){ .name = "F", .run = run_forward, .loads = true };
+	t.actor[s][1] = (RtActor){ .name = "B", .run = run_backward, .id = 1 };
+	t.actor[s][2] = (RtActor){ .name = "update", .run = run_update, .id = 2,
+		.saves = k->fault == NOT_FINITE, .updates = true };
 	RtActor *f = &t.actor[s][F_ACTOR], *b = &t.actor[s][B_ACTOR];
 	if (!last) {
 		f->make = numbers + n;
@@ -285,27 +295,25 @@ static void write_role(const Case *k, int s)
 		b->give = both[s];
 		b->ngive = last ? 1 : 2;
 	}
-	t.step[s] = (RtSchedule){ .segment = t.segment[s], .nsegment = 3, .actor = t.actor[s], .nactor = 3,
+	t.step[s] = (RtSchedule){ .nactions = 3, .actor = t.actor[s], .nactor = 3,
 		.task = t.task[s], .ntask = order(k, s, t.task[s]), .queue = t.queue[s], .nqueue = n };
 }
 
 /* An evaluation: only F, over other values. */
 static void write_eval(const Case *k, int s)
 {
-	static RtAction action[MOST];
-	static int list[MOST][3], use[MOST][2][3];
-	static RtSegment segment[MOST];
+	static int use[MOST][2][3];
 	static RtQueue ends[MOST][2];
 	static RtActor actor[MOST];
 	static const RtTask task = { 0, 0 };
 	static const int numbers[] = { 0, 1 };
 	bool first = !s, last = s == k->stages - 1;
-	int n = 0, *at = add(list[s], value(s, SUM));
+	int n = 0, *at = add(t.list[s][3], value(s, SUM));
 	at = last ? at : add(at, value(s, E_OUT));
 	at = first ? at : add(at, value(s, E_IN));
-	action[s] = act("F", forward, last ? 1 : 2, (int)(at - list[s]));
-	segment[s] = (RtSegment){ &action[s], 1, 1, list[s] };
-	actor[s] = (RtActor){ .name = "F", .to = 1 };
+	t.nlist[s][3] = (size_t)(at - t.list[s][3]);
+	t.action[s][3] = (RtAction){ .kind = RT_COMPUTE, .op = "F", .nmake = last ? 1 : 2 };
+	actor[s] = (RtActor){ .name = "F", .run = run_eval };
 	if (!last) {
 		actor[s].make = numbers + n;
 		actor[s].nmake = 1;
@@ -318,7 +326,7 @@ static void write_eval(const Case *k, int s)
 		ends[s][n] = queue("e", false, move(s - 1, E_MOVE), 2, use[s][n], value(s - 1, E_OUT), value(s, E_IN));
 		n++;
 	}
-	t.eval[s] = (RtSchedule){ .segment = &segment[s], .nsegment = 1, .actor = &actor[s], .nactor = 1, .task = &task,
+	t.eval[s] = (RtSchedule){ .nactions = 1, .actor = &actor[s], .nactor = 1, .task = &task,
 		.ntask = 1, .queue = ends[s], .nqueue = n };
 }
 
