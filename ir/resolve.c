@@ -356,7 +356,7 @@ static void both(Resolve *r, const Value *v, const Arg *first, const Arg *second
 
 /* A value that lives in the memory of another has its layout: a pattern that matches both applies to the older
  * one. */
-static bool said_of_older(const Resolve *r, const Annot *a, const Value *v)
+static bool is_of_older(const Resolve *r, const Annot *a, const Value *v)
 {
 	return r->pattern && v->into && annot_names(a, v->into->name);
 }
@@ -365,7 +365,7 @@ static void pin_value(Resolve *r, const Annot *a, Value *v, const Arg *sbp)
 {
 	const Arg *first = r->pattern || is(a->name, "place") ? NULL : map_get(&r->exact, v);
 
-	if (said_of_older(r, a, v))
+	if (is_of_older(r, a, v))
 		return;
 	if (first && first != sbp && first->kind == ARG_LIST && sbp->kind == ARG_LIST)
 		both(r, v, first, sbp);

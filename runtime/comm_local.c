@@ -37,11 +37,11 @@ typedef struct Shared {
 	_Atomic uint32_t arrived, round;
 	_Atomic uint64_t opened;        /* when the last rank reached the barrier, in nanoseconds */
 	_Atomic uint32_t stop, asked;   /* requests to end: the number of signals to the parent; 1 if a rank got one */
-	_Atomic uint32_t said[2];       /* the last values of rank 0, alternating */
+	_Atomic uint32_t agreed[2];     /* the last values of rank 0, alternating */
 	_Atomic uint32_t worst[3];      /* the largest values of all ranks, rotating */
 	_Atomic uint32_t named;         /* a rank is lost, and another one reports it */
 	/* of a step: ranks that have voted, the largest of each word, when the last rank spoke; rotating */
-	struct { _Atomic uint32_t said, worst[3]; _Atomic uint64_t when; } verdict[3];
+	struct { _Atomic uint32_t votes, worst[3]; _Atomic uint64_t when; } verdict[3];
 } Shared;
 
 /* The sign of life of a rank. */
@@ -567,13 +567,13 @@ void *rt_shared(const Ctx *c, size_t *bytes)
 uint32_t rt_agree(Ctx *c, uint32_t mine)
 {
 	Local *l = c->comm->state;
-	_Atomic uint32_t *said = &l->shared->said[l->turn++ & 1];
+	_Atomic uint32_t *agreed = &l->shared->agreed[l->turn++ & 1];
 	if (c->nrank == 1)
 		return mine;
 	if (c->rank == 0)
-		atomic_store(said, mine);
+		atomic_store(agreed, mine);
 	barrier(c);
-	return atomic_load(said);
+	return atomic_load(agreed);
 }
 
 /* Three slots rotate: the next one is cleared while no rank reads its value of two calls ago and none writes to it
@@ -611,11 +611,11 @@ static void vote(Ctx *c, const RtVerdict *v)
 		raise_to(&l->shared->verdict[slot].worst[i], mine[i]);
 	}
 	if (c->rank == 0)
-		atomic_store(&l->shared->verdict[next].said, 0);
+		atomic_store(&l->shared->verdict[next].votes, 0);
 	atomic_store(&l->shared->verdict[slot].when, nanoseconds());
-	if (atomic_fetch_add(&l->shared->verdict[slot].said, 1) + 1 < (uint32_t)c->nrank)
+	if (atomic_fetch_add(&l->shared->verdict[slot].votes, 1) + 1 < (uint32_t)c->nrank)
 		return;
-	futex_wake(&l->shared->verdict[slot].said);
+	futex_wake(&l->shared->verdict[slot].votes);
 	for (int r = 0; r < c->nrank; r++)
 		rt_ring(&l->pulse[r].bell, RT_FOR_JOB);
 }
@@ -624,14 +624,14 @@ static int hear(Ctx *c, RtVerdict *v, bool wait)
 {
 	Local *l = c->comm->state;
 	uint32_t slot = l->verdict % 3, all = (uint32_t)c->nrank, now;
-	_Atomic uint32_t *said = &l->shared->verdict[slot].said;
+	_Atomic uint32_t *votes = &l->shared->verdict[slot].votes;
 	uint64_t since = nanoseconds();
-	if (!wait && atomic_load(said) < all)
+	if (!wait && atomic_load(votes) < all)
 		return RT_LATER;
-	for (int i = 0; i < l->spins && atomic_load(said) < all; i++)
+	for (int i = 0; i < l->spins && atomic_load(votes) < all; i++)
 		rt_breathe();
-	for (Doubt d = { 0 }; (now = atomic_load(said)) < all; doubt(c, &d, 0, c->nrank - 1))
-		futex_wait(said, now, rt_pulse_tick(l->patience));
+	for (Doubt d = { 0 }; (now = atomic_load(votes)) < all; doubt(c, &d, 0, c->nrank - 1))
+		futex_wait(votes, now, rt_pulse_tick(l->patience));
 	has_waited(c, since, atomic_load(&l->shared->verdict[slot].when));
 	_Atomic uint32_t *worst = l->shared->verdict[slot].worst;
 	*v = (RtVerdict){ atomic_load(&worst[0]), atomic_load(&worst[1]), atomic_load(&worst[2]) };

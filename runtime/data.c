@@ -458,7 +458,7 @@ int rt_save_loss(Ctx *c, const float *value)
 	if (code)
 		return code;
 	c->loss = (double)v;
-	if (!isfinite(v) && !c->again && !c->vote.said)
+	if (!isfinite(v) && !c->again && !c->vote.sent)
 		rt_error(c, RT_NUMERIC, "the loss is %g", (double)v);
 	if (!isfinite(v))
 		c->vote.not_finite = 1;

@@ -107,12 +107,12 @@ static int pending(Mpi *m, RtFlow *f)
  *   a rank that waits    asks the ranks whose messages are incomplete, repeatedly
  *   pulse of the other   answers, while its rank computes, reads or saves
  *
- * An answer says in which task a rank is and for which rank it waits.  So a rank that waits too long can follow the
+ * An answer reports in which task a rank is and for which rank it waits.  So a rank that waits too long can follow the
  * chain of waits, from rank to rank, to the one that waits for nobody.
  *
  * A connection can break without notice, and a process can be stopped: so a timeout decides. */
 enum { ASK = 1, ANSWER = 2 };           /* tags */
-typedef struct Told { int64_t task, waits; } Told;      /* waits: 1 + the rank that it waits for; 0: none */
+typedef struct Answer { int64_t task, waits; } Answer;      /* waits: 1 + the rank that it waits for; 0: none */
 
 static void ask(Mpi *m, int rank)
 {
@@ -123,30 +123,30 @@ static void ask(Mpi *m, int rank)
 }
 
 /* An answer that is still on its way is enough. */
-static void tell(Mpi *m, int rank)
+static void send_answer(Mpi *m, int rank)
 {
 	int gone = 1;
-	MPI_Test(&m->telling[rank], &gone, MPI_STATUS_IGNORE);
+	MPI_Test(&m->sending[rank], &gone, MPI_STATUS_IGNORE);
 	if (!gone)
 		return;
-	Told *t = &m->tells[rank];
+	Answer *t = &m->answers[rank];
 	t->task = atomic_load(&m->task);
 	t->waits = atomic_load(&m->wanted) ? atomic_load(&m->waits) : 0;
-	MPI_Isend(t, sizeof *t, MPI_BYTE, rank, ANSWER, m->asks, &m->telling[rank]);
+	MPI_Isend(t, sizeof *t, MPI_BYTE, rank, ANSWER, m->asks, &m->sending[rank]);
 }
 
-static void answer(void *arg)
+static void answer_all(void *arg)
 {
 	Mpi *m = arg;
 	MPI_Status st;
 	int any;
 	pthread_mutex_lock(&m->lock);
 	while (MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, m->asks, &any, &st) == MPI_SUCCESS && any) {
-		Told *told = &m->told[st.MPI_SOURCE];
-		MPI_Recv(told, st.MPI_TAG == ASK ? 0 : sizeof *told, MPI_BYTE, st.MPI_SOURCE, st.MPI_TAG, m->asks,
+		Answer *got = &m->answered[st.MPI_SOURCE];
+		MPI_Recv(got, st.MPI_TAG == ASK ? 0 : sizeof *got, MPI_BYTE, st.MPI_SOURCE, st.MPI_TAG, m->asks,
 			MPI_STATUS_IGNORE);
 		if (st.MPI_TAG == ASK)
-			tell(m, st.MPI_SOURCE);
+			send_answer(m, st.MPI_SOURCE);
 		else
 			atomic_fetch_add(&m->heard[st.MPI_SOURCE], 1);
 	}
@@ -157,14 +157,14 @@ int rt_mpi_pulse_open(Ctx *c, Mpi *m)
 {
 	size_t n = (size_t)c->nrank;
 	m->heard = calloc(n, sizeof *m->heard);
-	m->told = calloc(n, 2 * sizeof *m->told);
-	m->telling = calloc(n, sizeof(MPI_Request));
+	m->answered = calloc(n, 2 * sizeof *m->answered);
+	m->sending = calloc(n, sizeof(MPI_Request));
 	m->before = calloc(n, sizeof *m->before);
-	if (!m->told || !m->telling || !m->before)
+	if (!m->answered || !m->sending || !m->before)
 		return no_memory(c);
-	m->tells = m->told + n;
+	m->answers = m->answered + n;
 	for (size_t i = 0; i < n; i++)
-		m->telling[i] = MPI_REQUEST_NULL;
+		m->sending[i] = MPI_REQUEST_NULL;
 	for (int i = 0; i < 2; i++) {
 		RtAsking *a = &m->asking[i];
 		a->seen = calloc(n, sizeof *a->seen);
@@ -174,19 +174,19 @@ int rt_mpi_pulse_open(Ctx *c, Mpi *m)
 		a->asked = a->when + n;
 	}
 	MPI_Comm_dup(MPI_COMM_WORLD, &m->asks);
-	MPI_Comm_dup(MPI_COMM_WORLD, &m->says);
-	m->pulse = c->nrank > 1 ? rt_pulse_open(rt_pulse_tick(m->patience), answer, m) : NULL;
+	MPI_Comm_dup(MPI_COMM_WORLD, &m->verdicts);
+	m->pulse = c->nrank > 1 ? rt_pulse_open(rt_pulse_tick(m->patience), answer_all, m) : NULL;
 	return c->nrank > 1 && !m->pulse ? no_memory(c) : 0;
 }
 
 void rt_mpi_pulse_close(const Ctx *c, Mpi *m)
 {
 	rt_pulse_close(m->pulse);
-	for (int r = 0; m->telling && r < c->nrank; r++)
-		MPI_Wait(&m->telling[r], MPI_STATUS_IGNORE);
+	for (int r = 0; m->sending && r < c->nrank; r++)
+		MPI_Wait(&m->sending[r], MPI_STATUS_IGNORE);
 	free((void *)m->heard);
-	free(m->told);
-	free(m->telling);
+	free(m->answered);
+	free(m->sending);
 	free(m->before);
 	for (int i = 0; i < 2; i++) {
 		free(m->asking[i].seen);
@@ -281,16 +281,16 @@ static int owes(const RtEnd *e)
 
 /* The answer of a rank since the chain began to be followed; false: it is asked for one.  This rank is at the end of a
  * chain that comes back to it. */
-static bool told_by(Ctx *c, Mpi *m, RtAsking *a, int r, Told *told)
+static bool answered(Ctx *c, Mpi *m, RtAsking *a, int r, Answer *got)
 {
 	if (r == c->rank) {
-		*told = (Told){ atomic_load(&m->task), 0 };
+		*got = (Answer){ atomic_load(&m->task), 0 };
 		return true;
 	}
 	bool heard = atomic_load(&m->heard[r]) != m->before[r];
 	pthread_mutex_lock(&m->lock);
 	if (heard) {
-		*told = m->told[r];
+		*got = m->answered[r];
 	} else if (a->clock - a->asked[r] > m->patience / 4) {
 		a->asked[r] = a->clock;
 		ask(m, r);
@@ -316,21 +316,21 @@ static void follow(Ctx *c, Mpi *m)
 		a->asked[r] = a->clock - m->patience;
 	}
 	m->followed = since;
-	Told told = { 0 };
+	Answer got = { 0 };
 	bool circle = false;
 	for (int i = 0; i < c->nrank && !circle; i++) {
-		if (!told_by(c, m, a, last, &told))
+		if (!answered(c, m, a, last, &got))
 			return;
-		if (!told.waits)
+		if (!got.waits)
 			break;
-		last = (int)told.waits - 1;
+		last = (int)got.waits - 1;
 		circle = last == c->rank || i == c->nrank - 1;
 	}
 	if (circle)
-		told_by(c, m, a, last, &told);
+		answered(c, m, a, last, &got);
 	m->warned = true;
 	rt_queues_warn(c, &(RtChain){ .end = e, .step = atomic_load(&m->step), .seconds = seconds, .first = first,
-		.last = last, .task = told.task, .circle = circle });
+		.last = last, .task = got.task, .circle = circle });
 }
 
 /* 0 when all posted messages are complete, RT_LATER, or an exit status.  A waiting thread yields, because there may be
@@ -379,7 +379,7 @@ int rt_mpi_rest(Ctx *c, uint32_t rung, int what, int turn)
 	if (turn % 100)
 		return 0;
 	follow(c, m);
-	answer(m);                      /* ranks that follow a chain through this one need not wait for the pulse */
+	answer_all(m);                    /* ranks that follow a chain through this one need not wait for the pulse */
 	return visit_all(c, m, what & RT_FOR_JOB, true, ask_one);
 }
 
@@ -389,7 +389,7 @@ void rt_mpi_say(Ctx *c, const RtVerdict *v)
 	Mpi *m = c->comm->state;
 	memcpy(m->vote, (uint32_t[]){ v->code, v->not_finite, v->stop }, sizeof m->vote);
 	pthread_mutex_lock(&m->lock);
-	MPI_Iallreduce(m->vote, m->verdict, 3, MPI_UINT32_T, MPI_MAX, m->says, &m->heard_all);
+	MPI_Iallreduce(m->vote, m->verdict, 3, MPI_UINT32_T, MPI_MAX, m->verdicts, &m->heard_all);
 	pthread_mutex_unlock(&m->lock);
 }
 

@@ -37,8 +37,8 @@ typedef struct RtMpi {
 	RtPulse *pulse;
 	RtBell bell;
 	MPI_Comm asks;                    /* liveness messages have their own communicator */
-	struct Told *told, *tells;        /* by rank: its last answer; the last answer to it, while it is sent */
-	MPI_Request *telling;             /* by rank: sends it */
+	struct Answer *answered, *answers; /* by rank: its last answer; the last answer to it, while it is sent */
+	MPI_Request *sending;             /* by rank: sends it */
 	const RtEnd *_Atomic wanted;      /* the end that the walk waits for; NULL: none */
 	_Atomic double since;             /* since when, in seconds, and in which step */
 	_Atomic int64_t step;
@@ -49,7 +49,7 @@ typedef struct RtMpi {
 	bool warned;
 	_Atomic uint32_t *heard;          /* by rank: its answers */
 	RtAsking asking[2];               /* of the walk and of the courier */
-	MPI_Comm says;                    /* verdicts have their own communicator */
+	MPI_Comm verdicts;                   /* verdicts have their own communicator */
 	uint32_t vote[3], verdict[3];
 	MPI_Request heard_all;
 } RtMpi;

@@ -27,7 +27,7 @@ typedef struct RtVote {
 	uint32_t code, not_finite, stop;
 	RtVerdict all;
 	int loads;                      /* still to come */
-	bool reports, said, heard;      /* reports: this rank reports the loss */
+	bool reports, sent, known;       /* reports: this rank reports the loss */
 } RtVote;
 
 /* The context of a rank, the first argument of every kernel. */

@@ -1,8 +1,8 @@
 /* The verdict of a training step: whether the data of all ranks are good, whether the loss is finite, and whether the
  * run ends after this step because of a signal.  No rank updates anything before it knows the verdict.
  *
- *   rank 0   load  F  ......  B   says good, stop       hears | update
- *   rank 1   load  says good  F  B  ....................hears | update
+ *   rank 0   load  F  .......  B   votes good, stop      knows | update
+ *   rank 1   load  votes good  F  B  ....................knows | update
  *
  * A rank votes once per step, as soon as it can, and continues; it waits for the votes of the others where it reports
  * the loss, or before its first update.  After bad data it computes with zeros, so that other ranks get the values that
@@ -22,9 +22,9 @@ void rt_verdict_begin(Ctx *c, const RtSchedule *s)
 static void say(Ctx *c)
 {
 	RtVote *v = &c->vote;
-	if (v->said)
+	if (v->sent)
 		return;
-	v->said = true;
+	v->sent = true;
 	v->stop = c->nrank > 1 && c->rank == 0 && rt_stop_asked(c);
 	v->all = (RtVerdict){ v->code, v->not_finite, v->stop };
 	if (c->nrank > 1)
@@ -45,10 +45,10 @@ int rt_verdict(Ctx *c)
 	RtVote *v = &c->vote;
 	int code = 0;
 	say(c);
-	for (int turn = 0; c->nrank > 1 && !v->heard && !code; turn++) {
+	for (int turn = 0; c->nrank > 1 && !v->known && !code; turn++) {
 		bool wait = !c->queues || rt_lane_threaded(c);
 		code = c->comm->hear(c, &v->all, wait);
-		v->heard = !code;
+		v->known = !code;
 		if (code != RT_LATER)
 			continue;
 		code = rt_lane_turn(c, turn);

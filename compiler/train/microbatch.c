@@ -1,17 +1,17 @@
 /* Micro-batches: a step that takes its batch in M micro-batches and computes the same as with the whole batch at once.
  *
- * Time is treated as one more mesh axis, of size M.  The graph is that of one micro-batch: its inputs hold batch / M
- * samples.  Along time a value is S(axis), a slice of its value in the whole batch; P, a term of a sum; or B, the same
- * in every micro-batch.  Inputs with a batch axis are S(0), parameters are B, and the rest follows from the factor
- * rules that also give SBP signatures.  A node that no rule covers (statistics of the batch) needs the whole batch at
- * once and is refused.
+ * The micro-batches are treated as one more mesh axis, of size M.  The graph is that of one micro-batch: its inputs
+ * hold batch / M samples.  Along that axis a value is S(axis), a slice of its value in the whole batch; P, a term of a
+ * sum; or B, the same in every micro-batch.  Inputs with a batch axis are S(0), parameters are B, and the rest follows
+ * from the factor rules that also give SBP signatures.  A node that no rule covers (statistics of the batch) needs the
+ * whole batch at once and is refused.
  *
  * Nodes that read S, and sums of P, form the body, which runs M times.  Any other reader of a P needs the complete sum:
  * it runs once, after the body (@update), and reads an accumulator.  The accumulator x.sum is set to zero at the start
  * of a step (@begin), and each run of the body adds x.micro to it.  Nodes on B that the body needs run before it
  * (@begin) if they depend on parameters and constants alone (casts of weights), else in it; the others run after it.
  *
- * A weight that several places of the model read has an accumulator per use (w.grad.use0, in the order of the graph),
+ * A weight that the model reads several times has an accumulator per use (w.grad.use0, in the order of the graph),
  * because each may be on another stage of a pipeline.  They are added after the body: nodes that grad_build_uses
  * marked @update.
  *
@@ -252,11 +252,11 @@ int microbatch_grad(Graph *g, int64_t microbatches, Value *loss, Value **want, i
 	for (int i = 0; i < g->nnode; i++)
 		if (microbatch_axis_find(&m, g->node[i]) || microbatch_axis_compare(&m, g->node[i]))
 			return -1;
-	if (m.time[loss->id].kind == ALONG_S) {
+	if (m.along[loss->id].kind == ALONG_S) {
 		err_at(loss->loc, "the loss %s is that of one micro-batch, not a sum over the batch", loss->name);
 		return -1;
 	}
-	if (m.time[loss->id].kind != ALONG_AFTER)
+	if (m.along[loss->id].kind != ALONG_AFTER)
 		return grad_build_uses(g, loss, want, nwant, grad) || loss_scale_seed(scale, loss) ? -1 : 0;
 	int n;
 	Value **term = terms(&m, loss, &n), **all = arena_array(g->scratch, Value *, nwant + n + 1),

@@ -1,4 +1,4 @@
-/* Shared by microbatch.c and microbatch_axis.c: how values lie along time, the axis of micro-batches. */
+/* Shared by microbatch.c and microbatch_axis.c: how values lie along the axis of micro-batches. */
 #ifndef MICRO_H
 #define MICRO_H
 
@@ -13,7 +13,7 @@ typedef struct Micro {
 	Graph *g;
 	int64_t microbatches;           /* M */
 	int64_t rows;                   /* samples of one micro-batch */
-	Along *time; int ntime, room;    /* by value id */
+	Along *along; int nalong, room; /* by value id */
 	int asked;                      /* nodes that serves() has visited for the current node */
 	bool quiet;                     /* refuse without a message */
 } Micro;

@@ -1,4 +1,4 @@
-/* How the values of a step lie along time, the axis of micro-batches (see microbatch.c): S, P or B.  Factor rules give
+/* How the values of a step lie along the axis of micro-batches (see microbatch.c): S, P or B.  Factor rules give
  * it from operands to results, node by node.  A node that no rule covers needs the whole batch at once and is
  * refused. */
 #include "microbatch.h"
@@ -9,7 +9,7 @@ enum { ASK_MAX = 256, ASK_DEPTH = 8 };
 
 Along microbatch_axis_of(const Micro *m, const Value *v)
 {
-	return v->graph == m->g && v->id < m->ntime ? m->time[v->id] : (Along){ 0 };
+	return v->graph == m->g && v->id < m->nalong ? m->along[v->id] : (Along){ 0 };
 }
 
 static int refuse(const Micro *m, const Node *n)
@@ -126,7 +126,7 @@ static bool split(Micro *m, Node *n, const FactorRule *r, int f)
 	for (int i = 0; i < n->nout; i++)
 		if (n->out[i]) {
 			int axis = axis_of(r->out[i], n->out[i]->type->ndim, f);
-			m->time[n->out[i]->id] = axis >= 0 ? (Along){ ALONG_S, axis } : (Along){ ALONG_P, 0 };
+			m->along[n->out[i]->id] = axis >= 0 ? (Along){ ALONG_S, axis } : (Along){ ALONG_P, 0 };
 		}
 	return true;
 }
@@ -142,7 +142,7 @@ static bool reshaped(Micro *m, Node *n)
 	if ((!node_is(n, "Reshape") && !node_is(n, "Flatten")) || t.kind != ALONG_S || y->ndim < 1)
 		return false;
 	if (annot_find(n->annot, "local_stats") && t.axis == 0) {       /* samples -> parts, samples of each; or back */
-		m->time[n->out[0]->id] = t;
+		m->along[n->out[0]->id] = t;
 		return true;
 	}
 	int64_t before = 1, lead = 1;
@@ -153,7 +153,7 @@ static bool reshaped(Micro *m, Node *n)
 		bool here = want >= 0 ? axis == want : m->rows == 1 || y->dim[axis] > 1;
 		if (lead != before || y->dim[axis] % m->rows || !here)
 			continue;
-		m->time[n->out[0]->id] = (Along){ ALONG_S, axis };
+		m->along[n->out[0]->id] = (Along){ ALONG_S, axis };
 		return true;
 	}
 	return false;
@@ -167,7 +167,7 @@ static bool reduced(Micro *m, Node *n)
 		microbatch_axis_of(m, n->in[1]).kind != ALONG_B ||
 		whole_batch_axis(m->g, n->in[1], m->microbatches) >= 0)
 		return false;
-	m->time[n->out[0]->id] = (Along){ ALONG_P, 0 };
+	m->along[n->out[0]->id] = (Along){ ALONG_P, 0 };
 	return true;
 }
 
@@ -239,7 +239,7 @@ void microbatch_axis_results(Micro *m, const Node *n, AlongKind kind)
 {
 	for (int i = 0; i < n->nout; i++)
 		if (n->out[i])
-			m->time[n->out[i]->id] = (Along){ kind, 0 };
+			m->along[n->out[i]->id] = (Along){ kind, 0 };
 }
 
 int microbatch_axis_find(Micro *m, Node *n)
@@ -278,25 +278,25 @@ void microbatch_axis_sources(Micro *m)
 	for (int i = 0; i < g->nin; i++) {
 		const Type *t = g->in[i]->type;
 		if (!g->in[i]->init && t && t->ndim > 0 && t->dim[0] == m->rows)
-			m->time[g->in[i]->id] = (Along){ ALONG_S, 0 };
+			m->along[g->in[i]->id] = (Along){ ALONG_S, 0 };
 	}
 }
 
 void microbatch_axis_room(Micro *m)
 {
-	Along *old = m->time;
-	int n = m->ntime;
-	m->ntime = m->g->nvalue;
-	if (m->ntime < m->room)
+	Along *old = m->along;
+	int n = m->nalong;
+	m->nalong = m->g->nvalue;
+	if (m->nalong < m->room)
 		return;
-	m->room = 2 * m->ntime + 1;             /* called after every node, so it grows by doubling */
-	m->time = arena_array(m->g->scratch, Along, m->room);
+	m->room = 2 * m->nalong + 1;             /* called after every node, so it grows by doubling */
+	m->along = arena_array(m->g->scratch, Along, m->room);
 	if (n)
-		memcpy(m->time, old, sizeof *old * (size_t)n);
+		memcpy(m->along, old, sizeof *old * (size_t)n);
 }
 
-/* Does the axis along which a value is longer in the whole batch agree with how it lies in time?  longer: an operand
- * that every micro-batch has in full is longer there. */
+/* Does the axis along which a value is longer in the whole batch agree with how it lies along the micro-batches?
+ * longer: an operand that every micro-batch has in full is longer there. */
 static bool agrees(Along t, int axis, bool longer)
 {
 	if (t.kind == ALONG_S)

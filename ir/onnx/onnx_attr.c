@@ -50,7 +50,7 @@ static void attr_value(OnnxReader *r, Attr *a, const WireMsg *msg, Graph *g)
 {
 	WireMsg m = wire_again(msg);
 	Arena *mem = r->w.arena;
-	bool given = false, said;
+	bool given = false, known;
 	WireField f;
 
 	if (a->type == AT_STRING)
@@ -74,8 +74,8 @@ static void attr_value(OnnxReader *r, Attr *a, const WireMsg *msg, Graph *g)
 		case AT_GRAPHS:  arena_push(mem, a->u.gs, a->n, onnx_graph(r, &f, g)); break;
 		case AT_SPARSE:  a->u.t = onnx_sparse(r, &f); break;
 		case AT_SPARSES: arena_push(mem, a->u.ts, a->n, onnx_sparse(r, &f)); break;
-		case AT_TYPE:    a->u.tp = onnx_type(r, &f, &said); break;
-		case AT_TYPES:   arena_push(mem, a->u.tps, a->n, onnx_type(r, &f, &said)); break;
+		case AT_TYPE:    a->u.tp = onnx_type(r, &f, &known); break;
+		case AT_TYPES:   arena_push(mem, a->u.tps, a->n, onnx_type(r, &f, &known)); break;
 		default: break;
 		}
 	}
@@ -88,7 +88,7 @@ static void attr_value(OnnxReader *r, Attr *a, const WireMsg *msg, Graph *g)
 	for (int i = 0; a->type == AT_TYPES && i < a->n; i++)
 		hollow |= !a->u.tps[i];
 	if (hollow && !a->ref && !r->w.bad) {
-		err_at(a->loc, "attribute %s holds a type that says nothing", a->name);
+		err_at(a->loc, "attribute %s holds an empty type", a->name);
 		r->w.bad = true;
 	}
 	/* Sparse tensors have become dense ones. */

@@ -17,7 +17,7 @@ static int shape_to_bool(Node *n)
 	return 0;
 }
 
-static int whole_numbers(Node *n)
+static int integers(Node *n)
 {
 	DType t = operand_dtype(n, 0);
 	if (t == DT_UNDEFINED || dtype_is_int(t))
@@ -28,12 +28,12 @@ static int whole_numbers(Node *n)
 
 static int shape_bits(Node *n)
 {
-	return whole_numbers(n) != 0 ? -1 : shape_broadcast(n);
+	return integers(n) != 0 ? -1 : shape_broadcast(n);
 }
 
 static int shape_bits_one(Node *n)
 {
-	return whole_numbers(n) != 0 ? -1 : shape_like_first(n);
+	return integers(n) != 0 ? -1 : shape_like_first(n);
 }
 
 static int shape_shift(Node *n)

@@ -357,10 +357,10 @@ static int eval_range(Node *n, Tensor **in, Tensor **out)
 /* clang-format off */
 const Op ops_shape[] = {
 	{ .name = "Shape", .since = 1, .sig = "x:T -> y:int64", .attrs = "start:int=0 end:int",
-	  .shape = shape_shape, .kernel = "shape", .eval = eval_shape, .unsplit = "it tells of the whole",
+	  .shape = shape_shape, .kernel = "shape", .eval = eval_shape, .unsplit = "it is about the full value",
 	  .nograd = true, .cost = cost_bytes, .test = "x:[2,3,4] | x:[2,3,4] =start:-2 | x:[2,3,4] =start:1 =end:2" },
 	{ .name = "Size", .since = 1, .sig = "x:T -> y:int64",
-	  .shape = shape_size, .kernel = "size", .eval = eval_size, .unsplit = "it tells of the whole",
+	  .shape = shape_size, .kernel = "size", .eval = eval_size, .unsplit = "it is about the full value",
 	  .nograd = true, .cost = cost_bytes, .test = "x:[2,3]" },
 	{ .name = "Constant", .since = 1, .sig = "-> y:T",
 	  .attrs = "value:tensor sparse_value:sparse_tensor value_float:float value_floats:floats value_int:int "

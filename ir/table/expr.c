@@ -659,7 +659,7 @@ const char expr_prelude[] =
 	"\tEXPR_FN T e_fmod##F(T x, T y) { return fmod##F(x, y); } \\\n"
 	"\tEXPR_FN T e_mod##F(T x, T y) { T r = fmod##F(x, y); return r != 0 && (r < 0) != (y < 0) ? r + y : r; } \\\n"
 	"\tEXPR_FN T e_pow##F(T x, T y) { return y == 2 ? x * x : y == 1 ? x : pow##F(x, y); }\n"
-	"#define E_WHOLE(T, F, BELOW) \\\n"
+	"#define E_INTEGER(T, F, BELOW) \\\n"
 	"\tEXPR_FN T e_abs##F(T x) { return BELOW(x) ? (T)(0 - (uint64_t)x) : x; } \\\n"
 	"\tEXPR_FN T e_sign##F(T x) { return BELOW(x) ? (T)-1 : (T)(x != 0); } \\\n"
 	"\tEXPR_FN T e_isnan##F(T x) { return 0 * x; } \\\n"
@@ -683,8 +683,8 @@ const char expr_prelude[] =
 	"#define E_NEVER(x) 0\n"
 	"E_REAL(float, f)\n"
 	"E_REAL(double, )\n"
-	"E_WHOLE(int64_t, _i, E_BELOW)\n"
-	"E_WHOLE(uint64_t, _u, E_NEVER)\n";
+	"E_INTEGER(int64_t, _i, E_BELOW)\n"
+	"E_INTEGER(uint64_t, _u, E_NEVER)\n";
 
 typedef struct Printer {
 	FILE *f;
