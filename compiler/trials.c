@@ -41,6 +41,7 @@ typedef struct Measured {
 typedef struct Trial { int from; pid_t child; } Trial;          /* child 0: none was started */
 
 static Trial plain, one, half;
+static Measured quickest;               /* the quickest plan without recomputation, once it was tried; else zeros */
 static Loc again;                       /* of the first @recompute */
 static int halved;
 static double could_save;               /* bytes that --recompute=none keeps for the backward pass */
@@ -250,7 +251,8 @@ static bool find_spare(Model *m, Measured *t)
 static int find_limit(Model *m)
 {
 	static const int low[] = { 0, 1, 2, 4 };
-	Measured quick = try(m, 0), best = quick;
+	bool tried = quickest.is.bytes && !opt.change.again;
+	Measured quick = tried ? quickest : try(m, 0), best = quick;
 	const Predicted p = quick.is;
 	int at = -1;
 	if (!p.bytes || !p.least)
@@ -303,8 +305,8 @@ static int read_memory(const Model *m)
 /* Whether the quickest plan without recomputation is too large; *lean: the best plan without it that fits. */
 static bool too_large(Model *m, Measured *lean)
 {
-	Measured quick = try_again(m, 0, false);
-	if (!quick.is.bytes || fits(&quick))
+	quickest = try_again(m, 0, false);
+	if (!quickest.is.bytes || fits(&quickest))
 		return false;
 	*lean = try_again(m, 0, true);
 	return true;
