@@ -218,6 +218,8 @@ static int step_whole(Model *m, const Pass *p)
 /* A trial starts at the first pass that differs from this run. */
 static int start_trials(Model *m, const Pass *p)
 {
+	if (p->run == placed_train && !options_done(m, p->name))
+		return trials_stages(m);
 	if (p->run == chosen_recompute && !options_done(m, p->name))
 		return trials_recompute(m);
 	if (p->run == plan_run)

@@ -1,7 +1,10 @@
 /* Trial runs of the passes, in child processes that return a measurement only; the graph of the parent does not change.
  *
- * They answer four questions:
+ * They answer five questions:
  *
+ *   - Where is the model cut into stages?  The first cut is made by costs of the forward pass.  The blocks of the program
+ *     that comes of it give the seconds of F, B, W and update, and the bytes, of each node, and so the next cut.  Three
+ *     programs at most are tried, and the quickest that fits into the memory of a rank is taken.
  *   - Which plan fits into the memory of a rank?  The solver limits the memory of values by its own estimate
  *     (plan/search_memory.c).  The memory that a rank takes is known when the program is generated: it includes copies
  *     of transfers, the window that peers read, gaps between values, scratch of kernels and buffers of data.  Between
@@ -28,6 +31,7 @@
 #include <unistd.h>
 
 enum { RUNGS = 8, SPARED = 3, NAMED = 5, NAME_BYTES = 96 };
+static const double LESS = 0.002;       /* a cut that saves a smaller part of a step is not worth another */
 enum { HALVED = 400 };                  /* nodes: more are not solved again for half of the ranks */
 
 typedef struct Peak { char name[NAME_BYTES]; Loc loc; int64_t bytes; } Peak;
@@ -96,14 +100,22 @@ static _Noreturn void measure(Model *m, const char *pass, int to)
 		passes_from(m, pass);
 	}
 	t.is = m->plan->predicted;
+	if (m->plan->stages && m->plan->training && m->graph->facts & PLANNED)
+		t.is.seconds = lane_net_period(m->graph);
+	if (m->graph->facts & PLANNED && !t.is.bytes)
+		t.is.bytes = m->plan->layout.slab + m->plan->layout.window;     /* emit refused it, or did not run */
 	if (m->graph->facts & PROVED) {
 		find_peaks(m->plan, &t);
 		t.activations = m->plan->layout.by[KEEP_ACT] + m->plan->layout.by[KEEP_INPUT];
 		t.weights = m->plan->layout.by[KEEP_PARAM];
-		if (!t.is.bytes)                /* emit refused it: the estimate of memplan is used */
-			t.is.bytes = m->plan->layout.slab + m->plan->layout.window;
 	}
-	_exit(write(to, &t, sizeof t) != (ssize_t)sizeof t);    /* it fits into a pipe: all is written, or nothing */
+	bool bad = write(to, &t, sizeof t) != (ssize_t)sizeof t;
+	if (opt.change.weigh && m->graph->facts & PLANNED) {
+		const Loads *l = loads_measure(m->graph, m->graph->arena);
+		size_t n = sizeof *l->of * (size_t)l->n;
+		bad |= write(to, l, sizeof *l) != (ssize_t)sizeof *l || write(to, l->of, n) != (ssize_t)n;
+	}
+	_exit(bad);
 }
 
 static void start(Trial *t, Model *m, const char *pass, Change change)
@@ -124,33 +136,57 @@ static void start(Trial *t, Model *m, const char *pass, Change change)
 	if (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr))
 		_exit(1);
 	opt.out = opt.simulate = opt.stop_after = opt.dump_after = opt.explain = NULL;
+	if (change.weigh && !device.memory)
+		opt.stop_after = "memplan";
 	opt.change = change;
 	opt.change.trial = true;
 	measure(m, pass, pipes[1]);
 }
 
-/* Waits for a trial; false: it found no program. */
-static bool finish(Trial *t, Measured *to)
+static bool take(const Trial *t, void *to, size_t size)
 {
 	size_t got = 0;
-	*to = (Measured){ 0 };
-	if (!t->child)
-		return false;
-	while (got < sizeof *to) {
-		ssize_t n = read(t->from, (char *)to + got, sizeof *to - got);
+	while (got < size) {
+		ssize_t n = read(t->from, (char *)to + got, size - got);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			break;
+			return false;
 		got += (size_t)n;
 	}
-	if (got < sizeof *to)
+	return true;
+}
+
+/* What a trial measured of each node, in the arena; NULL: nothing. */
+static Loads *take_loads(const Trial *t, Arena *a)
+{
+	Loads *l = arena_new(a, Loads);
+	if (!take(t, l, sizeof *l) || l->n <= 0)
+		return NULL;
+	l->of = arena_array(a, Load, l->n);
+	return take(t, l->of, sizeof *l->of * (size_t)l->n) ? l : NULL;
+}
+
+/* Waits for a trial; false: it found no program. */
+static bool finish_loads(Trial *t, Measured *to, Arena *a, Loads **loads)
+{
+	*to = (Measured){ 0 };
+	if (!t->child)
+		return false;
+	if (!take(t, to, sizeof *to))
 		*to = (Measured){ 0 };
+	else if (loads)
+		*loads = take_loads(t, a);
 	close(t->from);
 	while (waitpid(t->child, NULL, 0) < 0 && errno == EINTR)
 		;
 	t->child = 0;
 	return to->is.bytes > 0;
+}
+
+static bool finish(Trial *t, Measured *to)
+{
+	return finish_loads(t, to, NULL, NULL);
 }
 
 /* ---- the memory of a rank ---- */
@@ -165,7 +201,7 @@ static double rung(const Predicted *p, int k)
 
 static bool fits(const Measured *t)
 {
-	return t->is.bytes && (double)t->is.bytes <= device.memory;
+	return t->is.bytes && (!device.memory || (double)t->is.bytes <= device.memory);
 }
 
 static Measured try(Model *m, double limit)
@@ -195,9 +231,8 @@ static void propose(const Model *m, const Measured *t)
 			"--micro-batches=%" PRId64 " needs about %" PRId64 " bytes a rank: activations, %" PRId64
 			" bytes, are halved", 2 * micros, t->is.bytes - half + (micros == 1 ? t->weights : 0),
 			t->activations);
-	if (!p->stages)
-		note_at((Loc){ 0 }, "--ranks=%d needs about %" PRId64 " bytes a rank, if the batch is split further",
-			2 * p->main->nrank, t->is.bytes - half);
+	note_at((Loc){ 0 }, "--ranks=%d needs about %" PRId64 " bytes a rank, if the batch is split further",
+		2 * p->main->nrank, t->is.bytes - half);
 }
 
 static int refuse(const Model *model, const Mesh *m, const Measured *t)
@@ -351,7 +386,7 @@ int trials_recompute(Model *m)
 		again = a->loc;
 		start(&plain, m, "recompute", (Change){ .made = true, .keep = true });
 	}
-	if (!options_program() || opt.change.trial || !m->plan->training)
+	if (!(opt.change.trial ? opt.change.all : options_program()) || !m->plan->training)
 		return 0;
 	if (read_memory(m))
 		return -1;
@@ -374,7 +409,70 @@ int trials_plan(Model *m)
 		if (p->main->ndim == 1 && halved > 1 && m->graph->nnode <= HALVED)
 			start(&half, m, "plan", (Change){ .ranks = halved });
 	}
-	return (options_program() || opt.change.find) && search_memory_near(m->graph) ? find_limit(m) : 0;
+	bool find = options_program() || opt.change.find || opt.change.all;
+	return find && search_memory_near(m->graph) ? find_limit(m) : 0;
+}
+
+/* ---- stages ---- */
+
+/* A cut, without a limit of memory, for the loads of the nodes; if it does not fit, also with the best choice of layouts
+ * and of what is recomputed. */
+static Measured try_cut(Model *m, const Loads *by, Loads **loads)
+{
+	Trial t;
+	Measured got, tight;
+	*loads = NULL;
+	start(&t, m, "train", (Change){ .made = device.memory > 0, .weigh = true, .loads = by });
+	finish_loads(&t, &got, &m->arena, loads);
+	if (!got.is.bytes || fits(&got))
+		return got;
+	start(&t, m, "train", (Change){ .made = true, .all = true, .loads = by });
+	return finish(&t, &tight) ? tight : got;
+}
+
+static bool better(const Measured *a, const Measured *b)
+{
+	if (!fits(a) || !fits(b))
+		return fits(a) || (!fits(b) && a->is.bytes && a->is.bytes < b->is.bytes);
+	return a->is.seconds < (1 - LESS) * b->is.seconds;
+}
+
+static void report_cut(const Measured *first, const Measured *best, int tried)
+{
+	printf("stages: cut by the seconds of F, B and W, the best of %d cuts: %.4g ms a step instead of %.4g ms", tried,
+		1e3 * best->is.seconds, 1e3 * first->is.seconds);
+	if (device.memory)
+		printf(", %" PRId64 " bytes a rank instead of %" PRId64, best->is.bytes, first->is.bytes);
+	putchar('\n');
+}
+
+int trials_stages(Model *m)
+{
+	enum { CUTS = 3 };
+	if (opt.change.trial || opt.infer || !annot_find(m->annot, "train"))
+		return 0;
+	if (!m->plan)
+		m->plan = arena_new(&m->arena, Plan);
+	if (stages_read(m, m->plan))
+		return -1;
+	if (!stages_cut_free(m->graph))
+		return 0;
+	if (read_memory(m))
+		return -1;
+	Loads *loads;
+	Measured first = try_cut(m, NULL, &loads), best = first;
+	int tried = 1;
+	for (; tried < CUTS && loads && stages_cut_differs(m->graph, loads); tried++) {
+		const Loads *by = loads;
+		Measured t = try_cut(m, by, &loads);
+		if (better(&t, &best)) {
+			best = t;
+			opt.change.loads = by;
+		}
+	}
+	if (opt.change.loads && options_program() && !opt.dump_after)
+		report_cut(&first, &best, tried);
+	return 0;
 }
 
 void trials_report(const Plan *p)

@@ -8,6 +8,7 @@
 
 #include "front/front.h"
 #include "lanes/lanes.h"
+#include "plan/stages.h"
 
 typedef struct Sbp Sbp;
 
@@ -39,32 +40,6 @@ void placement_new(Graph *);                                    /* new nodes tak
 void placement_note(Graph *, Node *);                           /* its placement as an annotation */
 bool placement_here(const Value *, const Mesh *);               /* it is computed and held on this mesh */
 bool placement_apart(const Placement *, const Placement *);             /* they have no rank in common */
-
-/* in_flight.c: micro-batches of a stage in memory at the same time: from F to B, from F to W, from B to W. */
-typedef struct InFlight { int f_b, f_w, b_w; } InFlight;
-const InFlight *in_flight_find(Stages *, Arena *keep, Arena *scratch);   /* by stage */
-
-/* stages.c: the stages of a pipeline. */
-struct Stages {
-	Pipeline pipe;                  /* its ranks are the coordinates of the axis; times are not known yet */
-	int axis;                       /* of the main mesh */
-	const PipeSchedule *schedule; PipeCsv *csv;     /* both NULL: the order of the solver */
-	const InFlight *flight;         /* by stage; NULL: not found yet */
-	double bound; bool proven;      /* seconds: no order has a smaller period; the order has this one */
-};
-void stages_default(Model *);                                /* --stages=N without @pipeline */
-int  stages_spread(Graph *);                                 /* before the backward pass: writes @stage and @on */
-int  stages_read(Model *, Plan *);                           /* Plan.stages, from @pipeline; -1 after explaining */
-void stages_updates(Graph *);                                /* what runs once, after the micro-batches */
-
-/* checkpoints.c: what the backward pass computes again, so that a rank fits into its memory. */
-typedef struct Checkpoints {
-	double most, least;             /* bytes of a rank that stay for the backward pass: of all; the least */
-	double bytes, seconds;          /* of the choice: bytes that stay; seconds that it adds to a step */
-	const char *names;              /* its segments, as text */
-} Checkpoints;
-/* marks segments with @recompute(N) so that at most `limit` bytes stay; 0: only counts */
-void checkpoints_choose(Graph *, double limit, Checkpoints *);
 
 /* device.c: performance of devices and links, from --machine or a preset; all costs are computed from it. */
 typedef struct Wire { double latency, bytes; } Wire;         /* seconds before the first byte; bytes per second */

@@ -13,15 +13,13 @@
  *
  *   - A node with @stage has it.  A node without is in the stage of its latest operand, or, before the first stage that
  *     is marked, in stage 0; what depends on parameters only is in the stage of its first reader.
- *   - Where no node has @stage, the list of nodes is cut into consecutive pieces: the longest piece is as short as
- *     possible, and of the cuts that are at most 2 % longer, the one that moves the fewest bytes is taken.
+ *   - Where no node has @stage, the list of nodes is cut into consecutive pieces (cut.c).
  *   - What depends on inputs and constants alone and is read by several stages (masks, tables of positions) is computed
  *     by all ranks, and such inputs are loaded by all of them: nothing is moved.
  *
  * A parameter is with its first reader; other stages that read it get a copy at the beginning of a step. */
 #include "plan/plan.h"
 
-#include <math.h>
 #include <string.h>
 
 enum { UNKNOWN = -1, EVERYWHERE = -2 };
@@ -333,139 +331,6 @@ static int check_stages(const Spread *w)
 	return diag_errors() > errors ? -1 : 0;
 }
 
-/* ---- the cut ---- */
-
-typedef struct Cut {
-	int n;                          /* positions: before node 0, ..., after the last */
-	double *work, *bytes;           /* by position: of all nodes before it; moved by a cut there */
-} Cut;
-
-/* Bytes of the values that are computed before each position and read after it. */
-static void measure(const Spread *w, Cut *c)
-{
-	Graph *g = w->g;
-	int *last = arena_array(g->scratch, int, g->nvalue + 1);
-	for (int i = 0; i < g->nnode; i++)
-		for (int k = 0; k < g->node[i]->nin; k++)
-			if (g->node[i]->in[k] && g->node[i]->in[k]->graph == g)
-				last[g->node[i]->in[k]->id] = i;
-	c->n = g->nnode + 1;
-	c->work = arena_array(g->scratch, double, c->n + 1);
-	c->bytes = arena_array(g->scratch, double, c->n + 1);
-	for (int i = 0; i < g->nnode; i++) {
-		Node *n = g->node[i];
-		c->work[i + 1] = c->work[i] + (is_free(w, n) ? 0 : cost_node(n, 1));
-		for (int k = 0; k < n->nout && !is_free(w, n); k++) {
-			const Value *v = n->out[k];
-			int64_t count = v ? type_elements(v->type) : 0;
-			if (!v || count <= 0 || last[v->id] <= i)
-				continue;
-			c->bytes[i + 1] += (double)count * dtype_bits(v->type->elem) / 8;
-			c->bytes[last[v->id] + 1] -= (double)count * dtype_bits(v->type->elem) / 8;
-		}
-	}
-	for (int i = 1; i < c->n; i++)
-		c->bytes[i] += c->bytes[i - 1];
-}
-
-/* The fewest pieces of at most this much work; every piece has a node with work. */
-static int pieces(const Cut *c, double most)
-{
-	int n = 1, from = 0;
-	for (int i = 1; i < c->n; i++)
-		if (c->work[i] - c->work[from] > most) {
-			n++;
-			from = i - 1;
-		}
-	return n;
-}
-
-static double longest(const Cut *c, int stages)
-{
-	double all = c->work[c->n - 1], low = all / stages, high = all;
-	for (int i = 1; i < c->n; i++)
-		low = fmax(low, c->work[i] - c->work[i - 1]);
-	for (int i = 0; i < 60 && high - low > 1e-6 * all; i++) {
-		double mid = (low + high) / 2;
-		*(pieces(c, mid) <= stages ? &high : &low) = mid;
-	}
-	return high;
-}
-
-/* Positions for cuts: all of them, or those where a cut moves no more bytes than nearby. */
-static int *candidates(const Spread *w, const Cut *c, bool all, int *n)
-{
-	enum { NEAR = 6 };
-	int *list = NULL;
-	*n = 0;
-	arena_push(w->g->scratch, list, *n, 0);
-	for (int i = 1; i + 1 < c->n; i++) {
-		bool least = c->work[i] > 0 && c->work[i] < c->work[c->n - 1];
-		for (int k = i - NEAR; k <= i + NEAR && least && !all; k++)
-			least = k < 1 || k + 1 >= c->n || c->bytes[i] <= 1.01 * c->bytes[k];
-		if (least)
-			arena_push(w->g->scratch, list, *n, i);
-	}
-	arena_push(w->g->scratch, list, *n, c->n - 1);
-	return list;
-}
-
-/* Dynamic programming over candidates: the fewest bytes with no piece longer than `most`; false: there is no such
- * cut. */
-static bool fewest_bytes(const Spread *w, const Cut *c, const int *at, int n, double most, int *end)
-{
-	int stages = w->s->pipe.nstage;
-	double *cost = arena_array(w->g->scratch, double, (stages + 1) * n);
-	int *from = arena_array(w->g->scratch, int, (stages + 1) * n);
-	for (int i = 0; i < (stages + 1) * n; i++)
-		cost[i] = INFINITY;
-	cost[0] = 0;
-	for (int s = 1; s <= stages; s++)
-		for (int i = 1; i < n; i++)
-			for (int k = i - 1; k >= 0 && c->work[at[i]] - c->work[at[k]] <= most; k--) {
-				double x = cost[(s - 1) * n + k] + (i + 1 < n ? c->bytes[at[i]] : 0);
-				if (x < cost[s * n + i] && c->work[at[i]] > c->work[at[k]]) {
-					cost[s * n + i] = x;
-					from[s * n + i] = k;
-				}
-			}
-	if (isinf(cost[stages * n + n - 1]))
-		return false;
-	for (int s = stages, i = n - 1; s > 0; i = from[s * n + i], s--)
-		end[s - 1] = at[i];
-	return true;
-}
-
-static int cut_nodes(Spread *w)
-{
-	Cut c = { 0 };
-	int stages = w->s->pipe.nstage, n, *end = arena_array(w->g->scratch, int, stages + 1);
-	Mesh line = { .ndim = 1, .dim = { 1 }, .nrank = 1 };
-	if (device_read(opt.machine, &line))
-		return -1;
-	measure(w, &c);
-	double most = longest(&c, stages);
-	bool found = false;
-	for (int all = 0; all < 2 && !found; all++) {
-		int *at = candidates(w, &c, all, &n);
-		for (double slack = 1.02; !found && slack < (all ? stages : 1.25); slack *= 1.04)
-			found = fewest_bytes(w, &c, at, n, slack * most, end);
-	}
-	if (!found) {
-		fail_at(EXIT_NOPLAN, annot_find(w->g->model->annot, "pipeline")->loc,
-			"the model cannot be cut into %d stages: it has %d nodes; use fewer, or write @stage", stages,
-			w->g->nnode);
-		return -1;
-	}
-	for (int i = 0, s = 0; i < w->g->nnode; i++) {
-		while (i >= end[s])
-			s++;
-		if (!is_free(w, w->g->node[i]))
-			w->of[i] = s;
-	}
-	return 0;
-}
-
 /* ---- written down ---- */
 
 static Arg *place_arg(Spread *w, int stage)
@@ -542,20 +407,17 @@ static int write_down(Spread *w)
 	return 0;
 }
 
-int stages_spread(Graph *g)
+static bool given(const Graph *g)
 {
-	Model *m = g->model;
-	if (!m->plan)
-		m->plan = arena_new(&m->arena, Plan);
-	if (stages_read(m, m->plan))
-		return -1;
-	Stages *s = m->plan->stages;
-	bool given = false;
 	for (int i = 0; i < g->nnode; i++)
-		given |= annot_find(g->node[i]->annot, "stage") != NULL;
-	if (!s)
-		return 0;
-	Spread w = { .g = g, .s = s, .mesh = first_mesh(m) };
+		if (annot_find(g->node[i]->annot, "stage"))
+			return true;
+	return false;
+}
+
+static Spread open_spread(Graph *g, Stages *s)
+{
+	Spread w = { .g = g, .s = s, .mesh = first_mesh(g->model) };
 	w.of = arena_array(g->scratch, int, g->nnode + 1);
 	w.first = arena_array(g->scratch, int, g->nvalue + 1);
 	w.last = arena_array(g->scratch, int, g->nvalue + 1);
@@ -567,7 +429,39 @@ int stages_spread(Graph *g)
 		g->node[i]->mark = i;
 	}
 	find_free(&w);
-	if (!given && cut_nodes(&w))
+	return w;
+}
+
+bool stages_cut_differs(Graph *g, const Loads *l)
+{
+	Stages *s = g->model->plan->stages;
+	Spread w = open_spread(g, s);
+	if (cut_nodes(g, s, w.free, l, w.of))
+		return false;
+	for (int i = 0; i < g->nnode; i++)
+		if (w.of[i] != UNKNOWN && w.of[i] != l->of[i].stage)
+			return true;
+	return false;
+}
+
+bool stages_cut_free(Graph *g)
+{
+	const Stages *s = g->model->plan->stages;
+	return s && s->pipe.nstage > 1 && !given(g);
+}
+
+int stages_spread(Graph *g)
+{
+	Model *m = g->model;
+	if (!m->plan)
+		m->plan = arena_new(&m->arena, Plan);
+	if (stages_read(m, m->plan))
+		return -1;
+	Stages *s = m->plan->stages;
+	if (!s)
+		return 0;
+	Spread w = open_spread(g, s);
+	if (!given(g) && cut_nodes(g, s, w.free, opt.change.loads, w.of))
 		return -1;
 	follow(&w);
 	precede(&w);

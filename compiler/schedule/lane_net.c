@@ -10,6 +10,8 @@
  * Offsets are not those of the memory plan, which prove.c checks by itself: registers lie one after the other. */
 #include "schedule/schedule.h"
 
+#include <math.h>
+
 typedef struct Net {
 	Graph *g;
 	const Plan *p;
@@ -205,4 +207,15 @@ void lane_net_of(Graph *g, Arena *a, LaneNet *net)
 			for (int y = 0; y < p->nrole && here(p->queue[i].take[0], &p->role[x]); y++)
 				if (here(p->queue[i].make[0], &p->role[y]))
 					add_queue(&k, &p->queue[i], x, y);
+}
+
+double lane_net_period(Graph *g)
+{
+	Arena a = { 0 };
+	LaneNet net;
+	LanePlay play;
+	lane_net_of(g, &a, &net);
+	double seconds = play_net(&net, 4, true, &a, &play) ? play.period : INFINITY;
+	arena_free(&a);
+	return seconds;
 }

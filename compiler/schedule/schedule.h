@@ -149,6 +149,7 @@ void reduce_insert(Graph *, PipeOrder *);                    /* adds the task of
 
 /* times.c: seconds and bytes of the blocks. */
 bool times_runs(const Action *, int rank);                   /* the rank takes part */
+double times_action(const Plan *, const Block *, const Action *);    /* seconds of one of its actions */
 double times_block(const Plan *, const Block *, int rank);   /* seconds */
 int times_rank(const Plan *, const Role *);                  /* its coordinate along the pipeline */
 void times_find(Graph *);                                    /* the pipeline as numbers */
@@ -174,6 +175,10 @@ int  tasks_find(Graph *);                                    /* tasks and copies
 
 /* lane_net.c: all roles as programs of lanes (compiler/lanes). */
 void lane_net_of(Graph *, Arena *, LaneNet *);
+double lane_net_period(Graph *);                             /* seconds of a step in the long run */
+
+/* loads.c: seconds and bytes of the nodes that were cut into stages. */
+Loads *loads_measure(Graph *, Arena *);                      /* after memplan */
 
 /* simulate_model.c: --simulate of a model. */
 int simulate_model(Graph *, const SimulateOptions *);        /* -1 after explaining */

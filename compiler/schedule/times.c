@@ -17,15 +17,18 @@ bool times_runs(const Action *a, int rank)
 	return !a->n || mesh_index(a->n->place->mesh, rank) >= 0;
 }
 
+double times_action(const Plan *p, const Block *b, const Action *a)
+{
+	bool moves = a->kind == ACT_COLLECTIVE || (a->kind == ACT_START && b->kind == BLOCK_REDUCE);
+	return p->stages && moves ? overlap_moving(p, a) : overlap_seconds(p, a);
+}
+
 double times_block(const Plan *p, const Block *b, int rank)
 {
 	double sum = 0;
-	for (int i = b->from; i < b->to; i++) {
-		const Action *a = &p->role[0].step[i];
-		bool moves = a->kind == ACT_COLLECTIVE || (a->kind == ACT_START && b->kind == BLOCK_REDUCE);
-		if (times_runs(a, rank))
-			sum += p->stages && moves ? overlap_moving(p, a) : overlap_seconds(p, a);
-	}
+	for (int i = b->from; i < b->to; i++)
+		if (times_runs(&p->role[0].step[i], rank))
+			sum += times_action(p, b, &p->role[0].step[i]);
 	return sum;
 }
 

@@ -16,6 +16,9 @@ typedef struct Change {
 	bool made;                      /* the program is generated, in memory */
 	bool keep;                      /* @recompute is ignored */
 	bool find;                      /* in a trial: the limit below is searched for, as without it */
+	bool weigh;                     /* the seconds and bytes of each node are measured (schedule/loads.c) */
+	bool all;                       /* in a trial: that limit and what is recomputed are chosen, as without it */
+	const struct Loads *loads;      /* the model is cut into stages by them; NULL: by costs of the forward pass */
 	double again;                   /* bytes that stay for the backward pass (checkpoints.c); 0: any number */
 	int ranks;                      /* of the main mesh; 0: those of the model */
 	double limit;                   /* bytes that values may take by the solver's estimate; 0: any number */

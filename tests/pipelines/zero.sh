@@ -87,6 +87,7 @@ cat >late.csv <<'F'
 0F0,0F1,2F0,2F1,2B0,2B1,0F2,0F3,2F2,2F3,2B2,2B3,0B0,0B1,2REDUCE_GRAD,0B2,0B3,0REDUCE_GRAD
 1F0,1F1,3F0,3F1,3B0,3B1,1B0,1B1,1F2,1F3,3F2,3F3,3B2,3B3,1B2,1B3
 F
+MESH="$MESH @place(\"h1\", stage: 0) @place(\"h2\", stage: 1) @place(\"a3\", stage: 2) @place(\"loss\", stage: 3)"
 tree late 1 --schedule=late.csv --write-schedule=again.csv && same "REDUCE_GRAD of a file" flat1 late
 expect "REDUCE_GRAD of a file: where it stands" "BW0,1 reduce2,-1 BW0,2 BW0,3 reduce0,-1 update,-1" \
 	"$(tasks late 1 | sed 's/.* BW0,1 /BW0,1 /')"
