@@ -72,6 +72,19 @@ int k_reduce_f32(Ctx *, float *y, const float *x, KLoops keep, KLoops over, KRed
 /* The mean of `all` elements, of which the loops cover only some: a term of a mean that is split over ranks. */
 int k_mean_shard_f32(Ctx *, float *y, const float *x, KLoops keep, KLoops over, int64_t all);
 
+/* sum_squares: y[s] is the sum of the next terms[s] terms, added in order.  A term is the sum of the squares of n
+ * numbers at x; if n is K_PLAIN, it is the number at x itself, which may be an earlier y.  The numbers of a term are
+ * cut into equal parts, whose sums are combined as a balanced tree (cpu/tree.h); parts NULL: one each. */
+enum { K_PLAIN = -1 };
+typedef struct KSums {
+	int64_t count;
+	float *const *y;
+	const int64_t *terms;
+	const float *const *x;
+	const int64_t *n, *parts;
+} KSums;
+int k_sum_squares_f32(Ctx *, const KSums *);
+
 /* Numbers in [0, 1) by Philox 4x32-10: element i of y is number from + k_offset(l, i) of the logical tensor, so that
  * the result does not depend on how the tensor is split.  The innermost stride is 1, or the tensor has one element. */
 int k_random_uniform_f32(Ctx *, float *y, uint64_t seed, uint64_t step, uint64_t key, int64_t from, KLoops l);

@@ -27,6 +27,10 @@ typedef struct KLoops {
 	i64 len[K_AXES], stride[K_AXES];
 } KLoops;
 
+/* Terms of a sum of squares that a kernel of CUDA gets as one argument (KSums in kernels.h). */
+enum { K_TERMS = 64 };
+typedef struct KTerms { int count; const float *x[K_TERMS]; i64 n[K_TERMS]; } KTerms;
+
 /* The strides of a matrix, in elements: of rows, of columns, and from one matrix of a batch to the next.  A transposed
  * operand is read in place; a batch stride of 0 uses one matrix for the whole batch. */
 typedef struct KMat { i64 row, col, batch; } KMat;

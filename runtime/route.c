@@ -529,6 +529,11 @@ static const void *my_own(void *arg, int rank)
 	return arg;
 }
 
+bool rt_mine(const Ctx *c, int move)
+{
+	return c->route[move].nblock > 0;
+}
+
 /* Without a transport, or if no peer takes part, nothing is exchanged. */
 int rt_move(Ctx *c, int move, void *y, const void *x)
 {

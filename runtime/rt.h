@@ -129,6 +129,7 @@ void rt_fill(void *y, RtType, FormReduce, int64_t n);   /* with the neutral elem
 
 /* shards.c: the first index that this rank holds along an axis; form: 1 + its index. */
 int64_t rt_origin(const Ctx *, int form, int axis);
+bool rt_mine(const Ctx *, int move);            /* of a transfer without peers: this rank has a term of the result */
 
 /* slab.c, slab_cuda.c: waits until the device is idle. */
 int rt_sync(Ctx *);

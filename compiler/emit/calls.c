@@ -5,7 +5,8 @@
 #include <string.h>
 
 static const Call *const tables[] = {
-	matmul_calls, norm_calls, attention_calls, window_calls, move_calls, index_calls, reduce_calls, cells_calls,
+	matmul_calls, norm_calls, attention_calls, window_calls, move_calls, index_calls, reduce_calls, squares_calls,
+	cells_calls,
 };
 
 const Call *calls_of(const Kernel *k)

@@ -1,8 +1,8 @@
 /* What the files that print calls of kernels share.
  *
- * Each of attention.c, cells.c, index.c, matmul.c, move.c, norm.c, reduce.c and window.c has a table with a row per
- * kernel: the function that prints its call.  The text is the same for C and for CUDA.  target/kernel_rows.c has the
- * facts about kernels. */
+ * Each of attention.c, cells.c, index.c, matmul.c, move.c, norm.c, reduce.c, squares.c and window.c has a table with a
+ * row per kernel: the function that prints its call.  The text is the same for C and for CUDA.  target/kernel_rows.c
+ * has the facts about kernels. */
 #ifndef SBPCC_EMIT_CALLS_H
 #define SBPCC_EMIT_CALLS_H
 
@@ -13,7 +13,7 @@
 /* Each ends with an empty row. */
 extern const CallPair norm_pairs[];
 extern const Call matmul_calls[], norm_calls[], attention_calls[], window_calls[], move_calls[], index_calls[],
-	reduce_calls[], cells_calls[];
+	reduce_calls[], squares_calls[], cells_calls[];
 
 /* args.c: shapes of the shards of this role. */
 Shape   args_in(const Print *, int i), args_out(const Print *, int i);

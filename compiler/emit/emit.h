@@ -145,6 +145,9 @@ const char *role_shapes(const Emit *, const Action *, int rank);
 const char *role_op(const Emit *, const Action *);           /* "MatMul", "Add+Gelu", "Mul+..+Sub" */
 void role_about(const Emit *, Text *, const Action *);       /* "mlp.ir:14:3  h = MatMul(x, w1)  B B -> B" */
 
+/* squares.c: the call of a group of sums. */
+void squares_group(const Print *);
+
 /* stage_rows.c: a row for each stage of a pipeline. */
 void stage_rows_print(const Emit *);
 

@@ -75,7 +75,7 @@ static void print_numbers(Text *t, const char *key, Slot *const *list, int n)
 static const char *kernel_text(const Action *a)
 {
 	const Node *n = a->host ? a->host : a->n;
-	return !n ? NULL : a->elementwise ? "pointwise" : n->row->kernel;
+	return !n ? NULL : a->elementwise ? "pointwise" : a->sums ? "sum_square" : n->row->kernel;
 }
 
 static void print_action(const Emit *e, Text *t, const Action *a)

@@ -176,7 +176,7 @@ static const char *idle(Emit *e, int rank, const Action *a)
 	for (int i = 0; i < a->ntake; i++)
 		lacks |= has_none(e, rank, a->take[i]);
 	const Node *n = a->host ? a->host : a->n;
-	if (n && op_added(n) >= 0)
+	if (a->sums || (n && op_added(n) >= 0))
 		lacks = false;                  /* the operand that is added may be the only one that is not empty */
 	for (int i = 0; i < a->nmake && nothing; i++) {
 		const Slot *y = a->make[i];
@@ -233,6 +233,10 @@ static const char *call_of(Emit *e, int rank, const Action *a, bool *several)
 	Print p = { .e = e, .t = &t, .a = a, .n = a->n, .take = a->take, .make = a->make, .rank = rank };
 	const KernelPair *two = a->mate ? kernel_pair(a->mate, a->n) : NULL;
 	const Kernel *k = a->n && !kernel_transfer(a->n) && !two ? kernel_of(a->host ? a->host : a->n) : NULL;
+	if (a->sums) {
+		squares_group(&p);
+		return t.s;
+	}
 	if (a->host) {
 		p.n = a->host;
 		room[0] = room_of(e, a);

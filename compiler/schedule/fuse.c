@@ -8,6 +8,11 @@
  *
  * Two nodes that one kernel computes in one pass (a loss and its gradient) become one action if the order allows it.
  *
+ * The sums of squares of all gradients that clipping reads (SumSquare) and the additions that make one number of them
+ * become one action on each placement, for all gradients live until the norm is known in any case.  It also takes in
+ * the terms that count on one rank only (zero_fill).  If a sum begins with a number from elsewhere, such as that of the
+ * stage before, the squares do not wait for it: its additions are a second action.
+ *
  * Joining distant groups lengthens live ranges; it is done when the values that vanish are at least as large as those
  * that live longer.  The number of operands and results is limited, so that a loop keeps its pointers and values in
  * registers. */
@@ -28,6 +33,7 @@ typedef struct Fuse {
 	int *group;                     /* by node: the number of its group */
 	int *order;                     /* by group: its position */
 	int **member, *nmember;         /* by group: nodes, in the order of the graph */
+	bool *sums;                     /* by group: it adds scalars, one kernel runs it */
 	/* by value: the gradient of a parameter, which always has memory, so that it can be dumped */
 	bool *gradient;
 } Fuse;
@@ -251,9 +257,131 @@ static void join_operands(Fuse *f, int i)
 		if (!d || !pointwise(d) || !kernel_reads(n, k) || !same_shape(f->p, slot_of(f->p, v), y))
 			continue;
 		int a = f->group[d->mark], b = f->group[i];
-		if (a != b)
+		if (a != b && !f->sums[a] && !f->sums[b])
 			f->order[a] < f->order[b] ? join(f, a, b) : join(f, b, a);
 	}
+}
+
+/* ---- sums of squares ---- */
+
+static bool one_float(const Value *v)
+{
+	return v && v->type->elem == DT_FLOAT && v->type->ndim == 0;
+}
+
+static bool squares(const Node *n)
+{
+	return node_is(n, "sbpcc.SumSquare") && one_float(n->out[0]) && kernel_has(n);
+}
+
+/* The term that one rank contributes and the others do not. */
+static bool fills_zero(const Node *n)
+{
+	return kernel_transfer(n) && one_float(n->out[0]) && !strcmp(attr_str(n, "how"), "zero_fill") &&
+		n->in[0]->place->mesh == n->out[0]->place->mesh;
+}
+
+static Node *maker(const Fuse *f, const Value *v)
+{
+	return v && v->graph == f->g ? v->def : NULL;
+}
+
+/* A single number of a group: the next term of a sum. */
+static bool single(const Fuse *f, const Value *v)
+{
+	const Node *d = maker(f, v);
+	return d && (squares(d) || (fills_zero(d) && single(f, d->in[0])));
+}
+
+static bool in_group(const Fuse *f, const Value *v, int a)
+{
+	const Node *d = maker(f, v);
+	return d && f->group[d->mark] == a;
+}
+
+static bool adds(const Node *n)
+{
+	return node_is(n, "Add") && one_float(n->in[0]) && one_float(n->in[1]) && one_float(n->out[0]);
+}
+
+/* Whether node i may be a member of group a, which has squares or only additions. */
+static bool belongs(const Fuse *f, int i, int a)
+{
+	const Node *n = f->g->node[i], *first = f->g->node[f->member[a][0]];
+	if (first->place->mesh != n->place->mesh || !kinds_together(first, n))
+		return false;
+	if (!squares(first))            /* additions one after the other; the other operand may be any number */
+		return adds(n) && in_group(f, n->in[0], a) != in_group(f, n->in[1], a);
+	if (fills_zero(n))
+		return in_group(f, n->in[0], a) && single(f, n->in[0]);
+	if (adds(n))
+		return in_group(f, n->in[0], a) && in_group(f, n->in[1], a) &&
+			(single(f, n->in[0]) || single(f, n->in[1]));
+	return squares(n);
+}
+
+/* Whether the only readers of the sum of squares are additions, at once or after a transfer: it is a term of a norm of
+ * many tensors, which all live until it is known. */
+static bool term_of_many(const Fuse *f, const Value *v)
+{
+	bool any = false;
+	for (int k = f->use.at[v->id]; k < f->use.at[v->id + 1]; k++, any = true) {
+		const Node *r = f->g->node[f->use.to[k]];
+		if (!adds(r) && !(kernel_transfer(r) && one_float(r->out[0]) && term_of_many(f, r->out[0])))
+			return false;
+	}
+	return any;
+}
+
+/* Whether an addition reads a sum of squares, at once or after transfers. */
+static bool reads_squares(const Fuse *f, const Node *n)
+{
+	for (int k = 0; k < n->nin; k++) {
+		const Node *d = maker(f, n->in[k]);
+		while (d && kernel_transfer(d))
+			d = maker(f, d->in[0]);
+		if (d && squares(d))
+			return true;
+	}
+	return false;
+}
+
+/* Node i becomes the last member of group a if the order allows it. */
+static bool take_in(Fuse *f, int a, int i)
+{
+	int b = f->group[i];
+	bool sink = f->order[a] < f->order[b] && down(f, a, b);
+	if (!sink && !up(f, b, a))
+		return false;
+	f->order[a] = sink ? f->order[b] : f->order[a];
+	arena_push(f->g->scratch, f->member[a], f->nmember[a], i);
+	f->nmember[b] = 0;
+	f->group[i] = a;
+	return true;
+}
+
+static void join_sums(Fuse *f)
+{
+	Arena *ar = f->g->scratch;
+	int *open = NULL, nopen = 0;
+	for (int i = 0; i < f->g->nnode; i++) {
+		const Node *n = f->g->node[i];
+		bool square = squares(n), add = adds(n), taken = false;
+		if (f->nmember[f->group[i]] != 1 || (square && !term_of_many(f, n->out[0])) ||
+			(!square && !add && !fills_zero(n)))
+			continue;
+		for (int k = 0; k < nopen && !taken; k++)
+			taken = belongs(f, i, open[k]) && take_in(f, open[k], i);
+		if (taken || (!square && !(add && reads_squares(f, n))))
+			continue;
+		f->sums[i] = true;
+		f->member[i] = NULL;
+		f->nmember[i] = 0;
+		arena_push(ar, f->member[i], f->nmember[i], i);
+		arena_push(ar, open, nopen, i);
+	}
+	for (int k = 0; k < nopen; k++)         /* alone, an addition is like any other node */
+		f->sums[open[k]] = f->nmember[open[k]] > 1;
 }
 
 /* ---- pairs ---- */
@@ -337,7 +465,7 @@ static void join_epilogue(Fuse *f, int i)
 	for (int k = f->use.at[v->id]; k < f->use.at[v->id + 1]; k++) {
 		const Node *r = f->g->node[f->use.to[k]];
 		int a = f->group[i], b = f->group[f->use.to[k]];
-		if (!pointwise(r) || !all_pointwise(f, b) ||
+		if (!pointwise(r) || !all_pointwise(f, b) || f->sums[b] ||
 			!same_shape(f->p, slot_of(f->p, v), slot_of(f->p, r->out[0])) || !has_room(f, v, a, b) ||
 			disturbs(f, f->g->node[i], b))
 			continue;
@@ -377,6 +505,16 @@ static void note(Node *n, int number)
 	annot_add(&n->annot, a);
 }
 
+/* A zero_fill in a group has no memory, but the ranks still ask by its forms which of them contributes. */
+static void note_fills(const Fuse *f, Group *grp)
+{
+	for (int m = 0; m < grp->nnode && grp->sums; m++)
+		if (fills_zero(grp->node[m])) {
+			Fill x = { slot_of(f->p, grp->node[m]->in[0]), slot_of(f->p, grp->node[m]->out[0]) };
+			arena_push(f->g->arena, grp->fill, grp->nfill, x);
+		}
+}
+
 static void put_groups(Fuse *f)
 {
 	Graph *g = f->g;
@@ -389,6 +527,8 @@ static void put_groups(Fuse *f)
 		Group grp = { 0 };
 		for (int m = 0; at[i] && m < f->nmember[at[i] - 1]; m++)
 			arena_push(g->arena, grp.node, grp.nnode, g->node[f->member[at[i] - 1][m]]);
+		grp.sums = at[i] && f->sums[at[i] - 1];
+		note_fills(f, &grp);
 		shared += grp.nnode > 1;
 		for (int m = 0; m < grp.nnode; m++)
 			note(grp.node[m], grp.nnode > 1 ? shared : 0);
@@ -419,8 +559,10 @@ int fuse_run(Graph *g)
 		if (v)
 			f.gradient[v->id] = true;
 	}
+	f.sums = arena_array(ar, bool, n + 1);
 	for (int i = 0; i < n; i++)
 		join_pair(&f, i);
+	join_sums(&f);
 	for (int i = 0; i < n; i++)
 		if (pointwise(g->node[i]))
 			join_operands(&f, i);
@@ -428,7 +570,7 @@ int fuse_run(Graph *g)
 	for (int i = n; i-- > 0;)
 		if (takes_epilogue(&f, g->node[i]))
 			join_epilogue(&f, i);
-	drop_slots(&f);
 	put_groups(&f);
+	drop_slots(&f);
 	return 0;
 }

@@ -105,10 +105,32 @@ static void schedule_pair(const Plan *p, List *l, Action *a)
 	a->under = a->take[0];
 }
 
+/* The operands that the group does not make, each once; results that are read outside. */
+static void schedule_sums(const Plan *p, List *l, const Group *grp)
+{
+	Action *a = add(l, ACT_COMPUTE, grp->node[grp->nnode - 1]);
+	a->node = grp->node;
+	a->nnode = grp->nnode;
+	a->sums = grp;
+	for (int i = 0; i < grp->nnode; i++)
+		if (slot_of(p, grp->node[i]->out[0]))
+			make(l, a, slot_of(p, grp->node[i]->out[0]));
+	for (int i = 0; i < grp->nnode; i++)
+		for (int k = 0; k < grp->node[i]->nin; k++) {
+			Slot *s = slot_of(p, grp->node[i]->in[k]);
+			if (s && !listed(a->make, a->nmake, s) && !listed(a->take, a->ntake, s))
+				take(l, a, s);
+		}
+}
+
 static void schedule_group(Graph *g, List *l, const Group *grp)
 {
 	const Plan *p = g->model->plan;
 	Node *n = grp->node[grp->nnode - 1];
+	if (grp->sums) {
+		schedule_sums(p, l, grp);
+		return;
+	}
 	const char *how = kernel_transfer(n) ? attr_str(n, "how") : NULL;
 	if (n->nout && slot_of(p, n->out[0]) && slot_of(p, n->out[0])->view)
 		return;                         /* a view: the bytes stay where they are */

@@ -57,7 +57,12 @@ bool    slot_alike(const Plan *, const Slot *, const Slot *);
 bool    slot_same_form(const Form *, const Form *, bool terms);          /* terms: P counts as B */
 
 /* fuse.c: nodes that run as one action, in the order of the graph. */
-struct Group { Node **node; int nnode; };
+typedef struct Fill { Slot *from, *to; } Fill;               /* of a zero_fill; they may have no memory */
+struct Group {
+	Node **node; int nnode;
+	bool sums;                      /* of squares and of scalars, by one kernel */
+	Fill *fill; int nfill;          /* of the zero_fills among the nodes, in their order */
+};
 /* a product may be written to it before its epilogue has run */
 bool    fuse_room(const Plan *, const Value *);
 int fuse_run(Graph *);
@@ -74,6 +79,7 @@ typedef struct Action {
 	Node *host;
 	/* the first of two nodes that one kernel computes, n is the second; NULL: none */
 	Node *mate;
+	const Group *sums;              /* it adds squares and scalars; else NULL */
 	Slot *under;                    /* with mate: an operand that a result of its shape may overwrite */
 	Slot **take; int ntake;         /* read; NULL entries: operands left out */
 	Slot **make; int nmake;

@@ -473,6 +473,8 @@ static const Kernel rows[] = {
 	  .c = KERNEL_HERE | KERNEL_COUNTS | KERNEL_EACH | KERNEL_CHUNKS, .cuda = KERNEL_HERE | KERNEL_COUNTS },
 	{ .name = "reduce_min", .file = "typed", .reads = 1, .can = can_reduce_other,
 	  .c = KERNEL_HERE | KERNEL_EACH, .cuda = KERNEL_HERE },
+	{ .name = "sum_square", .file = "squares", .reads = 1, .can = kernel_first_float,
+	  .c = KERNEL_HERE | KERNEL_EACH | KERNEL_CHUNKS, .cuda = KERNEL_HERE },
 	{ .name = "cumsum", .file = "typed", .reads = 1, .can = can_cumsum,
 	  .c = KERNEL_HERE | KERNEL_EACH, .cuda = KERNEL_HERE },
 	{ .name = "topk", .file = "typed", .reads = 1, .can = can_topk,

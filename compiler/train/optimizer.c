@@ -61,24 +61,17 @@ static const Arg *group_of(const Annot *train, const Value *w)
 
 static Value *squares(Scalars *m, Value *v)
 {
-	Value *s = mul(m, v, v), *r = s ? build(m->g, m->loc, "ReduceSum", "keepdims=0", 1, NULL, 1, s) : NULL;
+	Value *r = v ? build(m->g, m->loc, "SumSquare", NULL, 1, NULL, 1, v) : NULL;
 	m->bad |= !r;
 	return r;
 }
 
 static Value *norm(Scalars *m, Value *v) { return scalar_op1(m, "Sqrt", squares(m, v)); }
 
-static void clip(Scalars *m, const Arg *c, Value **grad, int n)
+/* The number by which all gradients are multiplied so that their norm is at most `max`; NULL: there is no gradient. */
+static Value *clip_factor(Scalars *m, const Arg *c, Value *const *grad, int n)
 {
 	double max = scalar_given(c, "max", 1);
-	if (!strcmp(c->s, "value")) {
-		for (int i = 0; i < n; i++)
-			if (grad[i]) {
-				Value *low = scalar_op2(m, "Min", grad[i], scalar_num(m, max));
-				grad[i] = scalar_op2(m, "Max", low, scalar_num(m, -max));
-			}
-		return;
-	}
 	Value *all = NULL;
 	for (int i = 0; i < n; i++)
 		if (grad[i]) {
@@ -86,14 +79,21 @@ static void clip(Scalars *m, const Arg *c, Value **grad, int n)
 			all = all ? add(m, all, s) : s;
 		}
 	if (!all)
-		return;
+		return NULL;
+	graph_rename(m->g, all, name_of("train.squares"));
 	Value *length = scalar_op1(m, "Sqrt", all);
 	if (length)
 		graph_rename(m->g, length, name_of(optimizer_norm));
-	Value *f = scalar_op2(m, "Min", divide(m, scalar_num(m, max), plus(m, length, 1e-6)), scalar_num(m, 1));
-	for (int i = 0; i < n; i++)
-		if (grad[i])
-			grad[i] = mul(m, grad[i], scalar_cast(m, f, grad[i]->type->elem));
+	return scalar_op2(m, "Min", divide(m, scalar_num(m, max), plus(m, length, 1e-6)), scalar_num(m, 1));
+}
+
+/* A gradient, clipped just before its update: one loop does both.  factor: NULL if each element is clipped. */
+static Value *clipped(Scalars *m, const Arg *c, Value *factor, Value *grad)
+{
+	double max = scalar_given(c, "max", 1);
+	if (factor)
+		return mul(m, grad, scalar_cast(m, factor, grad->type->elem));
+	return scalar_op2(m, "Max", scalar_op2(m, "Min", grad, scalar_num(m, max)), scalar_num(m, -max));
 }
 
 /* ---- state ---- */
@@ -389,15 +389,15 @@ int optimizer_build(Graph *g, const Annot *train, Value **param, Value **grad, i
 	Value *base = rate ? scalar_scaled(&exact, rate, lr) : scalar_num(&m, lr);
 	if (base)
 		graph_rename(g, base, name_of(optimizer_rate));
-	if (c)
-		clip(&m, c, grad, n);
+	Value *factor = c && strcmp(c->s, "value") ? clip_factor(&m, c, grad, n) : NULL;
 	Known shared = { 0 };
 	for (int i = 0; i < n && !m.bad; i++) {
 		if (!grad[i])
 			continue;
 		Scalars at = { g, param[i]->loc, param[i]->type->elem, false };
 		const Arg *grp = group_of(train, param[i]);
-		Update u = { .m = at, .shared = &shared, .o = o, .grp = grp, .w = param[i], .g = grad[i] };
+		Update u = { .m = at, .shared = &shared, .o = o, .grp = grp, .w = param[i] };
+		u.g = c ? clipped(&u.m, c, factor, grad[i]) : grad[i];
 		u.lr = rate_of(&u, rate, base, lr);
 		update(&u);
 		if (keep && !u.m.bad)

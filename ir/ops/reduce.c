@@ -166,6 +166,31 @@ static int factor_reduce(Node *n, FactorRule *r)
 	return 0;
 }
 
+/* ---- the sum of the squares of all elements ---- */
+
+static int shape_sum_square(Node *n)
+{
+	operand_set_result(n, 0, operand_dtype(n, 0), 0, NULL);
+	return 0;
+}
+
+static int factor_sum_square(Node *n, FactorRule *r)
+{
+	const Type *x = operand_type(n, 0);
+	if (!x || x->ndim < 0)
+		return -1;
+	for (int a = 0; a < x->ndim; a++)
+		r->in[0][a] = factor_add(r, x->dim[a]);
+	return 0;
+}
+
+static Cost cost_sum_square(const Node *n)
+{
+	Cost c = cost_reduce(n);
+	c.flops *= 2;
+	return c;
+}
+
 /* The number of elements that are reduced to one. */
 static int64_t reduced_count(const Node *n)
 {
@@ -219,5 +244,8 @@ const Op ops_reduce[] = {
 	REDUCE("ReduceProd", "reduce_prod", 18, "N", PRECISION_FLOAT, PRODUCT),
 	REDUCE("ReduceMax", "reduce_max", 18, "T", PRECISION_WIDEST, EXTREME),
 	REDUCE("ReduceMin", "reduce_min", 18, "T", PRECISION_WIDEST, EXTREME),
+	{ .name = "SumSquare", .domain = "sbpcc", .since = 1, .precision = PRECISION_FLOAT, .sig = "x:F -> y:F",
+	  .shape = shape_sum_square, .kernel = "sum_square", .composite = true, .factor_fn = factor_sum_square,
+	  .cost = cost_sum_square, .test = "x:[2,3,4] | x:[7]" },
 	{ 0 },
 };

@@ -12,6 +12,13 @@
 #include "lay.h"
 #include "tree.h"
 
+/* The numbers that a thread squares and adds at a time, and how many such blocks a term has. */
+enum { K_SQUARES = 16384 };
+static inline int64_t k_square_blocks(int64_t n, int64_t parts)
+{
+	return parts * ((n / parts + K_SQUARES - 1) / K_SQUARES);
+}
+
 typedef struct KWork { int64_t shared, each; } KWork;     /* bytes: shared by all threads, of each thread */
 
 /* The blocking of a product m x n over k.  The packed rows of a fill half of a second-level cache of 512 KB.  Each
@@ -28,6 +35,11 @@ static inline KCut k_cut(int64_t m, int64_t n, int64_t k)
 		c.pass = (m + turns - 1) / turns;
 	}
 	return c;
+}
+
+static inline KWork k_work_squares(int64_t blocks)
+{
+	return (KWork){ blocks * (int64_t)sizeof(double), 0 };
 }
 
 static inline KWork k_work_matmul(KCut cut, int64_t n, int64_t k)

@@ -62,6 +62,24 @@ int k_mean_shard_f32(Ctx *c, float *y, const float *x, KLoops keep, KLoops over,
 	return reduce(c, y, x, keep, over, K_MEAN, all);
 }
 
+int k_sum_squares_f32(Ctx *c, const KSums *s)
+{
+	int code = 0;
+	for (int64_t i = 0, t = 0; i < s->count; i++)
+		for (int64_t k = 0; k < s->terms[i] && !code;) {
+			KTerms some = { 0 };
+			float *y = s->y[i];
+			int more = k > 0;
+			for (; k < s->terms[i] && some.count < K_TERMS; k++, t++, some.count++) {
+				some.x[some.count] = s->x[t];
+				some.n[some.count] = s->n[t];
+			}
+			void *args[] = { &y, &some, &more };
+			code = rt_launch(c, "g_sum_squares_f32", 1, 1, args);
+		}
+	return code;
+}
+
 static uint32_t mix(uint64_t v)
 {
 	v = (v ^ (v >> 33)) * 0xFF51AFD7ED558CCDu;

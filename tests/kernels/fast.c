@@ -134,8 +134,9 @@ int compare(const char *what, Run *run, void *arg, const float *want, int64_t n,
 int main(void)
 {
 	open_all();
-	int bad = test_matmul() + test_copies() + test_reductions() + test_rows() + test_pools() + test_norms() +
-		test_losses() + test_convolutions() + test_attention() + test_rotary() + test_cells() + test_trees();
+	int bad = test_matmul() + test_copies() + test_reductions() + test_squares() + test_rows() + test_pools() +
+		test_norms() + test_losses() + test_convolutions() + test_attention() + test_rotary() +
+		test_cells() + test_trees();
 	close_all();
 	return bad != 0;
 }

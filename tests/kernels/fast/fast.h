@@ -23,6 +23,7 @@ int group(const char *name, int bad);
 int test_matmul(void);
 int test_copies(void);
 int test_reductions(void);
+int test_squares(void);
 int test_rows(void);
 int test_pools(void);
 int test_norms(void);

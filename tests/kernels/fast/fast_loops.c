@@ -20,6 +20,11 @@
 #include "../../../kernels/cpu/reduce.c"
 #undef k_reduce_f32
 #undef k_mean_shard_f32
+#define k_sum_squares_f32 k_plain_sum_squares_f32
+#define term k_plain_term
+#include "../../../kernels/cpu/squares.c"
+#undef k_sum_squares_f32
+#undef term
 #define k_softmax_f32 k_plain_softmax_f32
 #define k_logsoftmax_f32 k_plain_logsoftmax_f32
 int k_softmax_f32(Ctx *, float *y, const float *x, int64_t outer, int64_t n, int64_t inner);       /* in fast_norms.c */
@@ -151,6 +156,35 @@ int test_reductions(void)
 		}
 	free(x);
 	return group("reductions", bad);
+}
+
+/* ---- sums of squares ---- */
+
+static void run_squares(Ctx *c, float *y, void *arg)
+{
+	KSums s = *(KSums *)arg;
+	float *to[] = { y, y + 1, y + 2, y + 3 };
+	s.y = to;
+	k_sum_squares_f32(c, &s);
+}
+
+/* Several sums in one call: empty terms, parts, numbers as they are. */
+int test_squares(void)
+{
+	float *x = numbers(150000, 9), want[4], *to[] = { want, want + 1, want + 2, want + 3 };
+	const float *at[] = { x, x + 1, x + 5, x + 70, x + 9000, x + 3, x, x + 7, x + 4, x + 100 };
+	int64_t terms[] = { 5, 1, 3, 1 }, n[] = { 17, 100001, K_PLAIN, 0, 16384, 1, 65536, K_PLAIN, 4099, 131072 };
+	int64_t parts[] = { 1, 1, 1, 1, 4, 1, 8, 1, 1, 64 };
+	KSums s = { .count = 4, .y = to, .terms = terms, .x = at, .n = n, .parts = parts };
+	k_plain_sum_squares_f32(NULL, &s);
+	int bad = compare("squares", run_squares, &s, want, 4, 1e-6, 0, want);
+	s.parts = NULL;
+	k_plain_sum_squares_f32(NULL, &s);
+	bad += compare("squares of one part", run_squares, &s, want, 4, 1e-6, 0, want);
+	s.count = 0;
+	bad += compare("no squares", run_squares, &s, want, 0, 0, 0, NULL);
+	free(x);
+	return group("sums-of-squares", bad);
 }
 
 /* ---- softmax, rows by index ---- */

@@ -114,6 +114,15 @@ static void sum(Ctx *c, float *y, const Case *k, int64_t from, int64_t len, int6
 		k_reduce_f32(c, y, x, keep, over, K_SUM);
 }
 
+/* k rows of n numbers, and a second term: their parts are cut at the same places. */
+static void squared(Ctx *c, float *y, const Case *k, int64_t from, int64_t len, int64_t chunks)
+{
+	const float *x[] = { k->a + from * k->n, k->b + from * k->n };
+	float *to[] = { y, y + 1 };
+	k_sum_squares_f32(c, &(KSums){ .count = 2, .y = to, .terms = (int64_t[]){ 1, 1 }, .x = x,
+		.n = (int64_t[]){ len * k->n, len * k->n }, .parts = (int64_t[]){ chunks, chunks } });
+}
+
 /* Rows of n, and their statistics at the end of b. */
 static void scales(Ctx *c, float *y, const Case *k, int64_t from, int64_t len, int64_t chunks)
 {
@@ -187,6 +196,7 @@ static int sums(void)
 		c.ta = true;
 		bad += try("runs", &c, sum, c.m);
 		bad += try("scales", &c, scales, 2 * c.n);
+		bad += try("squares", &c, squared, 2);
 		bad += try("table", &c, rows, c.m * c.n);
 		bad += try("groups", &c, groups, 2 * c.m);
 		bad += try("channels", &c, channels, 2 * c.m);
