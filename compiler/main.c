@@ -212,7 +212,7 @@ static int set_recompute(const char *s)
 static int set_target(const char *s)
 {
 	if (!strcmp(s, "c") || !strcmp(s, "cuda")) {
-		opt.target = *s && s[1] ? TARGET_CUDA : TARGET_C;
+		opt.target = strcmp(s, "cuda") ? TARGET_C : TARGET_CUDA;
 		return 0;
 	}
 	return usage("--target=%s: must be c or cuda", s);

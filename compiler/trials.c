@@ -2,9 +2,9 @@
  *
  * They answer five questions:
  *
- *   - Where is the model cut into stages?  The first cut is made by costs of the forward pass.  The blocks of the program
- *     that comes of it give the seconds of F, B, W and update, and the bytes, of each node, and so the next cut.  Three
- *     programs at most are tried, and the quickest that fits into the memory of a rank is taken.
+ *   - Where is the model cut into stages?  The first cut is made by costs of the forward pass.  The blocks of the
+ *     program that comes of it give the seconds of F, B, W and update, and the bytes, of each node, and so the next
+ *     cut.  Three programs at most are tried, and the quickest that fits into the memory of a rank is taken.
  *   - Which plan fits into the memory of a rank?  The solver limits the memory of values by its own estimate
  *     (plan/search_memory.c).  The memory that a rank takes is known when the program is generated: it includes copies
  *     of transfers, the window that peers read, gaps between values, scratch of kernels and buffers of data.  Between
@@ -415,8 +415,8 @@ int trials_plan(Model *m)
 
 /* ---- stages ---- */
 
-/* A cut, without a limit of memory, for the loads of the nodes; if it does not fit, also with the best choice of layouts
- * and of what is recomputed. */
+/* A cut, without a limit of memory, for the loads of the nodes; if it does not fit, also with the best choice of
+ * layouts and of what is recomputed. */
 static Measured try_cut(Model *m, const Loads *by, Loads **loads)
 {
 	Trial t;
@@ -439,8 +439,8 @@ static bool better(const Measured *a, const Measured *b)
 
 static void report_cut(const Measured *first, const Measured *best, int tried)
 {
-	printf("stages: cut by the seconds of F, B and W, the best of %d cuts: %.4g ms a step instead of %.4g ms", tried,
-		1e3 * best->is.seconds, 1e3 * first->is.seconds);
+	printf("stages: cut by the seconds of F, B and W, the best of %d cuts: %.4g ms a step instead of %.4g ms",
+		tried, 1e3 * best->is.seconds, 1e3 * first->is.seconds);
 	if (device.memory)
 		printf(", %" PRId64 " bytes a rank instead of %" PRId64, best->is.bytes, first->is.bytes);
 	putchar('\n');

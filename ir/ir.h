@@ -26,14 +26,22 @@
  *   row          an entry of the operator table (struct Op)
  *   factor       axes of operands and results that are split together; an axis may be a product of several
  *   annotation   @name(arguments) on something of a model (struct Annot)
- *   mesh         a named array of devices; a placement is a mesh or a slice of one
+ *   mesh         a named array of devices; a slice of it keeps a range of each axis
+ *   placement    the mesh, or the slice of one, that runs a node or holds a value; such fields are named place
  *   SBP          how a value is laid out on its mesh, per axis of the mesh: split S(axis), broadcast B, partial P
+ *   form         placement and SBP of a value in numbers, as the runtime reads them (runtime/form.h)
  *   rank         one process of a job
  *   shard        what one rank holds of a value; a shard node computes on shards, the logical node on full values
- *   micro-batch  the samples that go through the model at once; a step adds up the gradients of several
+ *   micro-batch  the samples that go through the model at once; a step adds up the gradients of several, which
+ *                together are the whole batch
  *   program      what is run for a step, for eval or for infer
- *   role         ranks that run the same code; an action is what one does at a time, a slot is one copy of a value in
- *                its memory
+ *   stage        a piece of the model on one coordinate of a pipeline; stages that share ranks are its chunks
+ *   role         ranks that run the same code
+ *   action       what a rank does at a time: a node, a fused group of nodes, a transfer
+ *   block        actions of a stage that always run together (F, B, W, ...); a task is a block for a micro-batch
+ *   lane         an ordered list of tasks; computation is one, each end of a channel between roles is another
+ *   slot         one copy of a value in the memory of a rank; its lifetime is from the action that makes it to the
+ *                last that reads it
  */
 #ifndef SBPCC_IR_H
 #define SBPCC_IR_H

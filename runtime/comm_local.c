@@ -40,7 +40,7 @@ typedef struct Shared {
 	_Atomic uint32_t agreed[2];     /* the last values of rank 0, alternating */
 	_Atomic uint32_t worst[3];      /* the largest values of all ranks, rotating */
 	_Atomic uint32_t named;         /* a rank is lost, and another one reports it */
-	/* of a step: ranks that have voted, the largest of each word, when the last rank spoke; rotating */
+	/* of a step: ranks that have voted, the largest of each word, when the last rank voted; rotating */
 	struct { _Atomic uint32_t votes, worst[3]; _Atomic uint64_t when; } verdict[3];
 } Shared;
 
@@ -599,7 +599,7 @@ static void raise_to(_Atomic uint32_t *at, uint32_t value)
 		;
 }
 
-/* As in rt_worst, three slots rotate: a rank votes on the next verdict after it has heard this one. */
+/* As in rt_worst, three slots rotate: a rank votes on the next verdict after it has received this one. */
 static void vote(Ctx *c, const RtVerdict *v)
 {
 	Local *l = c->comm->state;

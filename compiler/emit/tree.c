@@ -1,9 +1,10 @@
 /* The files of a tree: made in memory from embedded text and templates, then written to the disk, whole or not at all.
  *
- * The tree is written into a folder beside its place, synced, and renamed.  A folder that holds anything that sbpcc did
- * not write is left alone, unless an older tree of ours is in it: then that is replaced, and what else lies there
- * (objects, programs, the user's files) is kept.  A file whose contents did not change keeps its time, so make compiles
- * only what changed. The names of the files of a tree are in its file .sbpcc, by which we know it. */
+ * The tree is written into a folder beside its final path, synced, and renamed.  A folder that holds anything that
+ * sbpcc did not write is left alone, unless an older tree of ours is in it: then that is replaced, and what else lies
+ * there (objects, programs, the user's files) is kept.  A file whose contents did not change keeps its modification
+ * time, so make compiles only what changed. The names of the files of a tree are in its file .sbpcc, by which we know
+ * it. */
 #include "emit/emit.h"
 
 #include <dirent.h>
@@ -199,7 +200,7 @@ static bool says(int fd, const void *data, size_t bytes)
 	return true;
 }
 
-/* The time of the file in the older tree, if its contents are the same. */
+/* The modification time of the file in the older tree, if its contents are the same. */
 static bool same_time(int older, const char *path, const OutFile *f, struct timespec *when)
 {
 	int fd = older < 0 ? -1 : openat(older, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -302,7 +303,7 @@ static int look(const char *path)
 	return ours;
 }
 
-/* The folder beside the place, locked, so that of two runs one goes on.  A folder that a killed run left is taken
+/* The folder beside the final path, locked, so that of two runs one goes on.  A folder that a killed run left is taken
  * over. */
 static int open_beside(const char *path, int *fd)
 {

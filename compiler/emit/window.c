@@ -56,7 +56,7 @@ static void print_window(const Print *p, bool nd, const Shape *x, const int64_t 
 
 /* ---- convolutions ---- */
 
-/* x, w and y of a convolution stand in different places in its gradients. */
+/* x, w and y of a convolution are other operands and results in its gradients. */
 static void print_conv(const Print *p, bool nd)
 {
 	const char *k = p->n->row->kernel;

@@ -46,7 +46,10 @@ static void measure(Cut *c)
 	c->bytes = arena_array(g->scratch, double, c->n + 1);
 	for (int i = 0; i < g->nnode; i++) {
 		Node *n = g->node[i];
-		c->work[i + 1] = c->work[i] + (is_free(c, n) ? 0 : c->loads ? c->loads->of[i].seconds : cost_node(n, 1));
+		double seconds = 0;
+		if (!is_free(c, n))
+			seconds = c->loads ? c->loads->of[i].seconds : cost_node(n, 1);
+		c->work[i + 1] = c->work[i] + seconds;
 		for (int k = 0; k < n->nout && !is_free(c, n); k++) {
 			const Value *v = n->out[k];
 			int64_t count = v ? type_elements(v->type) : 0;

@@ -1,7 +1,7 @@
 /* The plan: meshes, placements, SBP signatures and their costs, pins, the search over candidates, transfers as nodes.
  * Sections stand in the order of the data: machine, SBP, signatures, pins, search, costs, transfers, all of them.
  *
- * An Sbp array says how a value is split, with an entry per axis of a mesh.  A Form (runtime/form.h) says the same as
+ * An Sbp array says how a value is split, with an entry per axis of a mesh.  A Form (runtime/form.h) gives the same as
  * ranks and lengths: how a value is divided over ranks.  Passes choose SBPs; transfers are between forms. */
 #ifndef SBPCC_PLAN_H
 #define SBPCC_PLAN_H

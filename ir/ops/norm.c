@@ -418,7 +418,9 @@ typedef enum { BY_LAYER, BY_GROUP, BY_BATCH } NormKind;
 
 static NormKind norm_kind(const Node *n)
 {
-	return *n->op == 'L' ? BY_LAYER : *n->op == 'G' ? BY_GROUP : BY_BATCH;
+	if (!strncmp(n->op, "Layer", 5))
+		return BY_LAYER;
+	return !strncmp(n->op, "Group", 5) ? BY_GROUP : BY_BATCH;
 }
 
 static int shape_norm_grad(Node *n)

@@ -26,7 +26,9 @@ typedef struct Cell {
 
 static int gates_of(const Node *n)
 {
-	return *n->op == 'R' ? 1 : *n->op == 'G' ? 3 : 4;
+	if (!strncmp(n->op, "RNN", 3))
+		return 1;
+	return !strncmp(n->op, "GRU", 3) ? 3 : 4;
 }
 
 /* Cells with default attributes, of a type and size that kernels compute with. */

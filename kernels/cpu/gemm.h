@@ -45,7 +45,7 @@ typedef struct Gemm {
 	const float *packed;            /* all of b as gemm_pack writes it, for a batch of one; NULL: pack b here */
 	KCut cut;                       /* zeros: b is packed for GEMM_ROWS rows at a time, with GEMM_WORK bytes
 	                                 * per thread */
-	int64_t chunks;                 /* a power of two that divides k: so many parts of k are summed separately and
+	int64_t chunks;                 /* a power of two that divides k: so many pieces of k are summed separately and
 	                                 * combined as a tree (gemm_tree.h); 0, 1: one sum.  With chunks there is a
 	                                 * cut, no store, no add, and each thread has gemm_tree_bytes */
 } Gemm;

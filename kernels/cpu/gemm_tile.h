@@ -99,7 +99,7 @@ INLINE TARGET void NAME(tree)(int rows, const float *a, const float *b, int64_t 
 			STORE(y + i * yrow + j * LANES, sum[i][j]);
 }
 
-/* A part of a tile: half of its rows.  Two chunks are summed at a time, so that both sums meet in registers; a sum of
+/* Half of the rows of a tile.  Two chunks are summed at a time, so that both sums meet in registers; a sum of
  * two chunks and one of four wait beside them.  With 32 registers, four sums of 7 rows and one vector take 28, and no
  * sum of 8 chunks is ever stored, because a store costs more than reading b twice.  With 16 registers, tiles of one
  * vector would load more than they multiply, so waiting sums are stored.  Chunks may have a single element: unrolled
@@ -182,8 +182,8 @@ INLINE TARGET void NAME(half)(int each, NAME(Half) h, const GemmTree *t, int64_t
 			STORE(y + i * yrow + j * LANES, sum[i][j]);
 }
 
-/* A tile of MR rows, part by part: parts of the same columns follow each other, while these columns are in the cache.
- * */
+/* A tile of MR rows, half by half: halves of the same columns follow each other, while these columns are in
+ * the cache. */
 INLINE TARGET void NAME(halves)(int each, const float *a, const float *b, int64_t bs, const GemmTree *t, int64_t at,
 	float *y, int64_t yrow)
 {

@@ -2,7 +2,7 @@
  *
  * sbpcc calls these functions for every kernel call that it prints and plans the largest result (class "workspace" of
  * the memory plan).  At run time a kernel finds that many bytes at c->shared, and each thread at c->work + thread *
- * c->work_each, aligned to a page.  A kernel that comes to need more says so here, and the plan follows.  Under the
+ * c->work_each, aligned to a page.  A kernel that comes to need more adds it here, and the plan follows.  Under the
  * address sanitizer the bytes behind the planned ones are poisoned, so that too small a number is found
  * (tests/memory/workspace.sh). */
 #ifndef WORK_H

@@ -164,7 +164,8 @@ static void weights(Fars *f, char **run)
 		while (line > a + 8 && *line != '\n')
 			line--;
 		if (sscanf(line + 1, "\"%255[^\"]", name) != 1 ||
-			sscanf(at + strlen(key), "%ld,%ld", &from, &to) != 2 || from < 0 || from > to || to > file[0].n - start)
+			sscanf(at + strlen(key), "%ld,%ld", &from, &to) != 2 || from < 0 || from > to ||
+			to > file[0].n - start)
 			refuse(path, "is no file of safetensors");
 		compare(f, name, a + start + from, b + start + from, to - from);
 	}
