@@ -4,7 +4,7 @@
 
 #include "schedule/schedule.h"
 
-/* Types that several files share.  First a tree: files in memory. */
+/* Types that several files share. */
 typedef struct Piece { const void *data; size_t bytes; } Piece;
 typedef struct OutFile {
 	const char *path;
@@ -15,7 +15,6 @@ typedef struct OutFile {
 } OutFile;
 typedef struct Tree { Arena *arena; OutFile **file; int nfile; } Tree;
 
-/* The state of writing a tree.  A file of kernels/ is copied into the tree when a call of it was printed. */
 /* forms by their numbers in the tree; channel -1: without peers */
 typedef struct EmitMove { int from, to; DType type; int channel; } EmitMove;
 typedef enum { PROGRAM_STEP, PROGRAM_EVAL, PROGRAM_INFER, PROGRAMS } ProgramKind;
@@ -28,7 +27,7 @@ typedef struct Blocks {
 	Map statement, bykey, taken;            /* taken: names */
 	const char **name; int nname, nstatement;
 } Blocks;
-typedef struct Emit {
+typedef struct Emit {                           /* the state of writing a tree */
 	Graph *g;                               /* of the current program, and its plan */
 	Plan *plan;
 	Slot **value; int nvalue, nkept;        /* all values by number; the first nkept are rows of params.c */
@@ -40,15 +39,14 @@ typedef struct Emit {
 	Target target;
 	struct Pointwise *pw; int npw;          /* functions written from expressions */
 	Map pwbyname;                           /* body -> name of its function */
-	Name *kernel; int nkernel;              /* files of kernels/ */
+	Name *kernel; int nkernel;              /* files of kernels/ of which a call was printed: the tree gets them */
 	bool halves;                            /* something is rounded to half precision */
 	int *form; int nform;                   /* forms that the runtime has tables of: indices into plan->forms */
 	EmitMove *move; int nmove;              /* transfers, each once */
 	int64_t work_shared, work_each;         /* scratch: the largest need of the calls that are printed */
 } Emit;
 
-/* blocks.c: the functions of blocks.c. */
-/* a call, repeated `count` times over nvalue other values */
+/* blocks.c: the functions of blocks.c of the tree; a call is repeated `count` times over nvalue other values. */
 typedef struct BlockCall { const char *function; int count, nvalue, **value; } BlockCall;
 BlockCall blocks_add(Emit *, const Role *own, const Repeat *, const char *const *call, const char *phase);
 bool blocks_has(Emit *, const Role *own, const Repeat *, const char *const *call);     /* call: of each action */
@@ -162,8 +160,7 @@ const char *statement_param(const Print *, const Slot *, bool result);   /* "t[2
 void statement_file(Emit *, const char *file);               /* of kernels/, without the ending: the tree has it */
 
 /* tables.c: the tables that the runtime reads: parameters, inputs, metrics. */
-/* params.c and the weights file; program: entries of RtProgram */
-int tables_params(Emit *, Text *program);
+int tables_params(Emit *, Text *program);        /* params.c and the weights file; program: entries of RtProgram */
 int tables_inputs(Emit *, Text *rows, Text *program);
 void tables_metric_rows(Emit *, Text *rows, Text *program);
 void tables_order_inputs(const Emit *, Text *);                            /* the inputs as model.h lists them */

@@ -171,7 +171,7 @@ int  csv_reduces(const PipeCsv *, int stage);
 void csv_write(FILE *, const PipeCsv *);                                /* as it was read */
 bool csv_ascends(const PipeCsv *);      /* F, B and W of each stage run in ascending order of micro-batches */
 
-/* trace.c: a play in the format of Chrome's tracing.  timeline.c: as part of a page, and as a page. */
+/* trace.c, timeline.c: a play in the format of Chrome's tracing; as a piece of a page, and as a page. */
 void trace_write(FILE *, const LaneNet *, const LanePlay *);
 void timeline_html(Text *, const LaneNet *, const LanePlay *);
 void timeline_page(FILE *, const char *title, const LaneNet *, const LanePlay *);

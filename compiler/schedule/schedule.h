@@ -40,20 +40,16 @@ int  project_run(Graph *);
 
 /* slot.c: the shard of a value on each rank. */
 Slot   *slot_of(const Plan *, const Value *);
-/* the slot that a view shows; itself otherwise */
-Slot   *slot_value(Slot *);
+Slot   *slot_value(Slot *);                                              /* what a view shows; else itself */
 int64_t slot_len(const Plan *, const Slot *, int axis, int rank);        /* of the shard of one rank */
-/* the first index of a shard along each axis */
-void    slot_begin(const Plan *, const Slot *, int rank, int64_t *at);
+void    slot_begin(const Plan *, const Slot *, int rank, int64_t *at);   /* its first index along each axis */
 int64_t slot_elements(const Plan *, const Slot *, int rank);
-/* from step to step: parameters, state, constants */
-bool    slot_kept(const Slot *);
+bool    slot_kept(const Slot *);                                         /* parameters, state, constants */
 int64_t slot_room(const Slot *);                                         /* bytes of all its copies */
 int64_t slot_bytes(Slot *const *, int n);                                /* of a list; NULL entries count nothing */
 const Form *slot_form(const Plan *, const Slot *);
 bool    slot_cut(const Plan *, const Slot *);                            /* some rank does not hold all of it */
-/* both have one shape, and every rank holds the same indices of both */
-bool    slot_alike(const Plan *, const Slot *, const Slot *);
+bool    slot_alike(const Plan *, const Slot *, const Slot *);            /* one shape, the same indices on all ranks */
 bool    slot_same_form(const Form *, const Form *, bool terms);          /* terms: P counts as B */
 
 /* fuse.c: nodes that run as one action, in the order of the graph. */
@@ -63,8 +59,7 @@ struct Group {
 	bool sums;                      /* of squares and of scalars, by one kernel */
 	Fill *fill; int nfill;          /* of the zero_fills among the nodes, in their order */
 };
-/* a product may be written to it before its epilogue has run */
-bool    fuse_room(const Plan *, const Value *);
+bool fuse_room(const Plan *, const Value *);     /* a product may be written to it before its epilogue has run */
 int fuse_run(Graph *);
 
 /* schedule.c: one list of actions per role. */
@@ -75,10 +70,8 @@ typedef struct Action {
 	int id;                         /* a<id> in generated code: its position in the list */
 	Node *n;                        /* compute, collective: the last of the group */
 	Node **node; int nnode;         /* all of them */
-	/* the product whose epilogue the other nodes are; NULL: none.  Its operands come first in take */
-	Node *host;
-	/* the first of two nodes that one kernel computes, n is the second; NULL: none */
-	Node *mate;
+	Node *host;                     /* the product whose epilogue the others are, operands first in take; NULL */
+	Node *mate;                     /* the first of two nodes that one kernel computes, n is the second; NULL */
 	const Group *sums;              /* it adds squares and scalars; else NULL */
 	Slot *under;                    /* with mate: an operand that a result of its shape may overwrite */
 	Slot **take; int ntake;         /* read; NULL entries: operands left out */

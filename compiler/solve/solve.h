@@ -143,8 +143,7 @@ static inline void key_add(Tables *s, int x)
 typedef struct Var {
 	int n; const int *choice;       /* remaining choices, as numbers of the problem; shared, so never written */
 	int chosen;                     /* identifies the list of choices */
-	Table *own;                     /* costs by choice */
-	int *edge, nedge;               /* links; some may be gone */
+	Table *own; int *edge, nedge;   /* costs by choice; links, some may be gone */
 	bool fixed;                     /* a port: it may have more links outside, so only its costs change */
 	bool quiet;                     /* nothing next to it changed since its last visit */
 } Var;
@@ -157,8 +156,7 @@ typedef struct Follow {
 	Table *t[2];                    /* rows are choices of v */
 	const int *seen[2]; int nseen[2];       /* the choices of the others, as numbers of the problem */
 } Follow;
-/* What is left of the copies of a motif.  They were identical when they were read; pruning may have made them different
- * since. */
+/* What is left of the copies of a motif, identical when they were read; pruning may have changed some. */
 typedef struct Like { int ncopy, n, *var; } Like;                /* var: [copy][n] */
 typedef struct Net {
 	Arena *arena;
@@ -192,13 +190,11 @@ typedef struct Sweep {
 bool exact_plan(Net *, size_t cap, Sweep *);                     /* false: some table would be larger than cap */
 bool exact_hopeless(Net *, size_t cap);                          /* it would be with a few copies of each motif */
 bool exact_run(Sweep *, double *least);                          /* false: nothing has finite cost, or it was stopped */
-/* the first ngiven variables in the order of decoding are given */
-void exact_decode(const Sweep *, const int *given, int ngiven, int *at);
+void exact_decode(const Sweep *, const int *given, int ngiven, int *at);        /* given: of the first variables */
 
 /* wide.c: message passing. */
 typedef struct Wide { double bound, cost; int *at; int passes, classes; } Wide;
-/* Nodes whose neighbourhoods of radius `depth` are equal share messages.  Also removes choices that no better solution
- * can contain. */
+/* Nodes with equal neighbourhoods of radius `depth` share messages.  Also removes choices of no better solution. */
 void wide_run(Net *, int depth, int passes, Wide *);
 
 #endif

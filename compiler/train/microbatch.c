@@ -24,6 +24,11 @@
 
 /* ---- how many ---- */
 
+int64_t microbatch_rows(const Graph *g)
+{
+	return g->nin && g->in[0]->type->ndim > 0 ? g->in[0]->type->dim[0] : 0;
+}
+
 static int64_t integer(const Annot *train, const char *key)
 {
 	const Arg *a = train ? arg_find(train->arg, train->narg, key) : NULL;

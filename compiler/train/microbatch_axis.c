@@ -266,11 +266,6 @@ int microbatch_axis_find(Micro *m, Node *n)
 	return 0;
 }
 
-int64_t microbatch_rows(const Graph *g)
-{
-	return g->nin && g->in[0]->type->ndim > 0 ? g->in[0]->type->dim[0] : 0;
-}
-
 void microbatch_axis_sources(Micro *m)
 {
 	const Graph *g = m->g;

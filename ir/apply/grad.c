@@ -12,7 +12,7 @@
  * each with the results of its half.
  *
  * In micro-batches (grad_build_uses), the gradient of a value that is computed from weights alone is a sum over its
- * uses, and each use may be on another stage of a pipeline.  A use is a place of the model that reads the value; the
+ * uses, and each use may be on another stage of a pipeline.  A use is a node of the model that reads the value; the
  * nodes of a lowered composite, or of an unrolled loop, are one use.  The terms of a use are added in every
  * micro-batch.  The uses are added in the order of the graph, by nodes marked @update, which run once, on the sums over
  * all micro-batches.  A Cast or Expand of a weight is not a use, but passes the terms of its own uses on. */
@@ -20,7 +20,7 @@
 
 #include <string.h>
 
-/* A term of a gradient, and where the value is read: the number of the node, its stage and place in the model. */
+/* A term of a gradient, and where the value is read: the number of the node, its stage and location in the model. */
 typedef struct Term { Value *v; int at; Name use; } Term;
 
 typedef struct Back {

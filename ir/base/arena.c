@@ -149,7 +149,7 @@ static struct ArenaBlock *take_spare(size_t bytes)
 	return best ? unchain(best) : NULL;
 }
 
-/* The part of b after these bytes becomes a free block. */
+/* The rest of b after these bytes becomes a free block. */
 static void shorten(struct ArenaBlock *b, size_t bytes)
 {
 	struct ArenaBlock *rest = (struct ArenaBlock *)(void *)((char *)b + bytes);

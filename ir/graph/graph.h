@@ -82,7 +82,7 @@ struct Node {
 	Loc *inloc;                     /* of each operand, or NULL */
 	int version;                    /* the opset version that the model imports for its domain; 0: newest */
 	int stage;                      /* pipeline stage, -1 unknown */
-	struct Placement *place;            /* compiler/plan/places.c: the ranks that run it */
+	struct Placement *place;            /* compiler/plan/placement.c: the ranks that run it */
 	Name from;                      /* of a node of a dump: its original location ("mlp.ir:14:7"); else NULL */
 	Pair *meta; int nmeta;
 	Blobs unknown;

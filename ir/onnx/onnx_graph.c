@@ -234,7 +234,7 @@ static void initialiser(OnnxReader *r, const WireField *f, Graph *g)
 	arena_push(r->w.arena, g->init, g->ninit, v);
 }
 
-/* Inputs that are parameters with an @init and no data go back to their places among the initialisers. */
+/* Inputs that are parameters with an @init and no data go back to their positions among the initialisers. */
 static void parameters(OnnxReader *r, Graph *g, Value **param, const int *position, int n)
 {
 	Value **old = g->init;

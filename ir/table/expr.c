@@ -27,7 +27,7 @@ typedef enum {
 typedef struct ENode {
 	Kind kind;
 	int a, b, c;                    /* children */
-	int arg;                        /* E_ARG: which operand; E_CALL*: which function */
+	int arg;                        /* E_ARG: which operand; calls: which function */
 	double num;
 } ENode;
 
