@@ -1,7 +1,7 @@
 /* Where the list of nodes is cut into stages.
  *
  * The longest piece is as short as possible, and of the cuts that are at most 2 % longer, the one that moves the fewest
- * bytes is taken.  The first cut is made before the backward pass is built, by costs of the forward pass.  When the
+ * bytes is taken; of several such cuts, the most even one.  The first cut is made before the backward pass is built, by costs of the forward pass.  When the
  * blocks of a program are known, the seconds of F, B, W and update of each node, and the bytes that it needs, are taken
  * from them (schedule/loads.c), and trials decide whether the model is cut again (compiler/trials.c).  Then no stage
  * may need more than the memory of its rank, if there is such a cut. */
@@ -114,12 +114,13 @@ static bool fits(const Cut *c, int stage, int from, int to)
 	return c->share * bytes + c->loads->beside <= c->memory;
 }
 
-/* Dynamic programming over candidates: the fewest bytes with no piece longer than `most`, or too large; false: there is
- * no such cut. */
+/* Dynamic programming over candidates: the fewest bytes with no piece longer than `most`, or too large, and of several
+ * such cuts the one with the most even pieces, by the sum of squares; false: there is no such cut. */
 static bool fewest_bytes(const Cut *c, const int *at, int n, double most, int *end)
 {
 	int stages = c->s->pipe.nstage;
 	double *cost = arena_array(c->g->scratch, double, (stages + 1) * n);
+	double *uneven = arena_array(c->g->scratch, double, (stages + 1) * n);
 	int *from = arena_array(c->g->scratch, int, (stages + 1) * n);
 	for (int i = 0; i < (stages + 1) * n; i++)
 		cost[i] = INFINITY;
@@ -128,11 +129,14 @@ static bool fewest_bytes(const Cut *c, const int *at, int n, double most, int *e
 		for (int i = 1; i < n; i++)
 			for (int k = i - 1; k >= 0 && c->work[at[i]] - c->work[at[k]] <= most; k--) {
 				double x = cost[(s - 1) * n + k] + (i + 1 < n ? c->bytes[at[i]] : 0);
-				if (x < cost[s * n + i] && c->work[at[i]] > c->work[at[k]] &&
-					fits(c, s - 1, at[k], at[i])) {
-					cost[s * n + i] = x;
-					from[s * n + i] = k;
-				}
+				double here = c->work[at[i]] - c->work[at[k]];
+				double sum = uneven[(s - 1) * n + k] + here * here;
+				if (x > cost[s * n + i] || (x == cost[s * n + i] && sum >= uneven[s * n + i]) ||
+					here <= 0 || !fits(c, s - 1, at[k], at[i]))
+					continue;
+				cost[s * n + i] = x;
+				uneven[s * n + i] = sum;
+				from[s * n + i] = k;
 			}
 	if (isinf(cost[stages * n + n - 1]))
 		return false;
