@@ -11,6 +11,29 @@ enum { ROWS = 16, ROOM = 98 };                  /* rows, and columns for cells *
 
 typedef struct Picture { Pipeline pipe; PipeOrder order; PipePlay play; bool chunks; } Picture;
 
+static bool has(const Plan *p, const Role *r, int stage, BlockKind kind)
+{
+	for (int k = 0; k < r->ntask; k++)
+		if (p->block[r->task[k].block].stage == stage && p->block[r->task[k].block].kind == kind)
+			return true;
+	return false;
+}
+
+/* Adds a task, and before it those without time that it needs in pipe.c and the stage does not have: F, where a loss
+ * runs with its gradient, and B, where no gradient leaves the stage. */
+static void add_task(const Plan *p, const Role *r, Arena *a, Picture *x, PipeTask t, PipeTask **list, int *n)
+{
+	PipeStage *s = &x->pipe.stage[t.stage];
+	if (t.kind == BLOCK_W && !has(p, r, t.stage, BLOCK_B)) {
+		s->b = 0;
+		add_task(p, r, a, x, (PipeTask){ BLOCK_B, t.stage, t.micro }, list, n);
+	} else if (t.kind != BLOCK_F && t.kind != BLOCK_W && !has(p, r, t.stage, BLOCK_F)) {
+		s->f = 0;
+		add_task(p, r, a, x, (PipeTask){ BLOCK_F, t.stage, t.micro }, list, n);
+	}
+	arena_push(a, *list, *n, t);
+}
+
 /* The order of each rank along the pipeline: that of the first role on it. */
 static void find_order(const Plan *p, Arena *a, Picture *x)
 {
@@ -32,7 +55,8 @@ static void find_order(const Plan *p, Arena *a, Picture *x)
 			if (b->stage < 0 || pipe_once(b->kind))
 				continue;
 			rank = x->pipe.stage[b->stage].rank;
-			arena_push(a, list, n, ((PipeTask){ b->kind, b->stage, p->role[i].task[k].micro }));
+			add_task(p, &p->role[i], a, x, (PipeTask){ b->kind, b->stage, p->role[i].task[k].micro }, &list,
+				&n);
 		}
 		if (rank < 0 || x->order.ntask[rank])
 			continue;

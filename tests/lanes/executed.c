@@ -203,7 +203,8 @@ static int execute(Arena *a, int micros)
 		int out = net.role[c->from].reg[c->from_reg].copies, in = net.role[c->to].reg[c->to_reg].copies;
 		move[k] = (RtMove){ c->from + 1, c->to + 1, RT_F32, k };
 		channel[k] = (RtChannel){ c->from + 1, c->to + 1 };
-		value[2 * k] = (RtValue){ .name = c->name, .window = true, .offset = bytes, .bytes = 64, .copies = out };
+		value[2 * k] = (RtValue){ .name = c->name, .window = true, .offset = bytes, .bytes = 64,
+			.copies = out };
 		value[2 * k + 1] = (RtValue){ .name = c->name, .offset = bytes, .bytes = 64, .copies = in };
 		bytes += 64 * (out > in ? out : in);
 	}
