@@ -45,6 +45,37 @@
 			return code; \
 	} while (0)
 #define ROWS_OF(table) (int)(sizeof(table) / sizeof(table)[0])
+/* Lists of numbers: queues that an actor uses, USES(wait, 1, 2); ends of queues: name, channel, copies, and for each
+ * value the transfer and the numbers of what is sent and received. */
+#define INTS(...) \
+	(const int[]) \
+	{ \
+		__VA_ARGS__ \
+	}
+#define USES(field, ...) \
+	.field = INTS(__VA_ARGS__), .n##field = (int)(sizeof(INTS(__VA_ARGS__)) / sizeof(int))
+#define RECEIVES(name_, channel_, copies_, move_, from_, to_) \
+	{ \
+		.name = name_, .channel = channel_, .copies = copies_, .n = (int)(sizeof(move_) / sizeof(int)), \
+		.move = move_, .from = from_, .to = to_ \
+	}
+#define SENDS(name_, channel_, copies_, move_, from_, to_) \
+	{ \
+		.name = name_, .sends = true, .channel = channel_, .copies = copies_, \
+		.n = (int)(sizeof(move_) / sizeof(int)), .move = move_, .from = from_, .to = to_ \
+	}
+/* The tables of a program, by the beginning of their names; of a pipeline, with queues. */
+#define SCHEDULE(name, nactions_) \
+	{ \
+		.nactions = nactions_, .actor = name##_actors, .nactor = ROWS_OF(name##_actors), \
+		.task = name##_tasks, .ntask = ROWS_OF(name##_tasks) \
+	}
+#define PIPELINE(name, nactions_) \
+	{ \
+		.nactions = nactions_, .actor = name##_actors, .nactor = ROWS_OF(name##_actors), \
+		.task = name##_tasks, .ntask = ROWS_OF(name##_tasks), .queue = name##_queues, \
+		.nqueue = ROWS_OF(name##_queues) \
+	}
 
 /* buffers.c.  Name, type, offset and bytes of a value in the slab (S; F: of floats) or in the window (W), checked to
  * lie inside; C: with a form, by which ranks hold shards of unequal size. */

@@ -33,6 +33,7 @@ typedef struct Emit {                           /* the state of writing a tree *
 	Slot **value; int nvalue, nkept;        /* all values by number; the first nkept are rows of params.c */
 	Blocks blocks;
 	struct Sched *sched;                    /* by role: what is printed so far */
+	const char *picture;                    /* of a pipeline; NULL: not drawn yet */
 	EmitProgram program[PROGRAMS]; int nprogram;    /* all programs; the main one first */
 	const EmitProgram *now;                 /* the one that is being written */
 	Tree tree;
@@ -58,14 +59,12 @@ typedef struct Print {
 	Text *t;
 	const Action *a;
 	Node *n;
-	/* of the node's operands and results; NULL: left out, or not read at run time */
-	Slot **take, **make;
+	Slot **take, **make;            /* of the node; NULL: left out, or not read at run time */
 	int rank;                       /* of the role: any has the same shapes */
 	const char *epilogue;           /* text of a const KEpilogue *, for kernels that take one; NULL: none */
 	Node *whole;                    /* the logical node; n may be the shard node of this rank */
 } Print;
-/* How the call of a kernel is printed, and of one that computes two nodes; target/kernel_rows.c has the facts about
- * both. */
+/* How the call of a kernel is printed, and of one of two nodes; target/kernel_rows.c has the facts about both. */
 typedef struct Call {
 	const char *name, *file;        /* of the kernel */
 	void (*print)(const Print *);
@@ -78,8 +77,7 @@ typedef struct CallPair {
 const Call *calls_of(const Kernel *);
 const CallPair *calls_of_pair(const KernelPair *);
 void calls_transfer(const Print *);                           /* its call */
-/* 1 + its number among the forms of the tree; 0: every rank holds the whole value */
-int  calls_form(Emit *, const Slot *);
+int  calls_form(Emit *, const Slot *);           /* 1 + its number in the tree; 0: every rank holds the whole value */
 int  calls_number(Emit *, int form);                          /* the same of an index into plan->forms */
 int  calls_move(Emit *, const Slot *x, const Slot *y, int channel);       /* the number of the transfer from x to y */
 const char *calls_origin(const Print *, const Slot *, int axis);         /* text: the first index of the shard */
@@ -112,8 +110,8 @@ const char *names_c(Arena *, const char *name);                          /* of a
 const char *names_unique(Arena *, Map *taken, const char *);             /* with a number if it is taken */
 const char *names_common(Arena *, const char *const *name, int n);       /* what n names of the model have in common */
 
-/* picture.c: the order of a pipeline as a picture, in a comment; nothing without stages. */
-void picture_add(const Emit *, Text *);
+/* picture.c: the order of a pipeline as a picture, in a comment; "" without stages. */
+const char *picture_of(const Emit *);
 
 /* pointwise.c: functions written from expressions. */
 const char *pointwise_function(Emit *, const Action *, int rank);        /* its name; of a host, its epilogue's */

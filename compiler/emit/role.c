@@ -153,15 +153,13 @@ static End *ends_of(const Sched *s, int *n)
 	return list;
 }
 
-/* ", .move = (const int[]){ 3, 4 }" */
+/* ", INTS(3, 4)", or, with the name of a field, ", USES(wait, 3, 4)" */
 static void print_ints(Text *t, const char *field, const int *v, int n)
 {
-	if (!n)
-		return;
-	text_add(t, ", .%s = (const int[]){", field);
+	text_add(t, field ? ", USES(%s, " : ", INTS(", field);
 	for (int i = 0; i < n; i++)
-		text_add(t, "%s %d", i ? "," : "", v[i]);
-	text_add(t, " }");
+		text_add(t, "%s%d", i ? ", " : "", v[i]);
+	text_add(t, ")");
 }
 
 /* "x6 > stage 1": a name of the model, and what the compiler has added. */
@@ -182,18 +180,18 @@ static void print_end(const Sched *s, Text *t, const End *x)
 	Emit *e = s->e;
 	const Queue *q = x->q;
 	int *v = arena_array(e->tree.arena, int, q->n + 1);
-	text_add(t, "\t{ .name = %s, %s.channel = %d, .copies = %d, .n = %d", role_queue(e, q),
-		x->sends ? ".sends = true, " : "", q->channel, x->sends ? q->out : q->in, q->n);
+	text_add(t, "\t%s(%s, %d, %d", x->sends ? "SENDS" : "RECEIVES", role_queue(e, q), q->channel,
+		x->sends ? q->out : q->in);
 	for (int i = 0; i < q->n; i++)
 		v[i] = calls_move(e, q->take[i], q->make[i], q->channel);
-	print_ints(t, "move", v, q->n);
+	print_ints(t, NULL, v, q->n);
 	for (int i = 0; i < q->n; i++)
 		v[i] = q->take[i]->entry;
-	print_ints(t, "from", v, q->n);
+	print_ints(t, NULL, v, q->n);
 	for (int i = 0; i < q->n; i++)
 		v[i] = q->make[i]->entry;
-	print_ints(t, "to", v, q->n);
-	text_add(t, " },\n");
+	print_ints(t, NULL, v, q->n);
+	text_add(t, "),\n");
 }
 
 /* The queues of an actor: those of which it is the maker, the first reader or the last. */
@@ -208,9 +206,8 @@ static void print_uses(const Sched *s, Text *t, EndUse use, int block, const End
 		if (end[i].sends == (use == END_MAKE) && at == block)
 			v[n++] = i;
 	}
-	print_ints(t, field[use], v, n);
 	if (n)
-		text_add(t, ", .n%s = %d", field[use], n);
+		print_ints(t, field[use], v, n);
 }
 
 /* ---- blocks ---- */
@@ -313,17 +310,20 @@ static void print_call(const Sched *s, Text *tables, Text *calls, const Action *
 		text_add(calls, "\tRUN(%s(c, NULL)); /* %s */\n", call->function, about);
 		return;
 	}
+	Text rows = { 0 };
 	size_t line = 0;
-	text_add(tables, r->count > 1 ? "static const int %s[%d * %d] = {\n" : "static const int %s[%d] = {\n", table,
-		r->count > 1 ? r->count : call->nvalue, call->nvalue);
 	for (int turn = 0; turn < r->count; turn++) {
 		if (r->count > 1)
-			values_pack(tables, &line, arena_printf(a, "/* a%d */", list[r->from + turn * r->period].id));
+			values_pack(&rows, &line, arena_printf(a, "/* a%d */", list[r->from + turn * r->period].id));
 		for (int i = 0; i < call->nvalue; i++)
-			values_pack(tables, &line, arena_printf(a, "%d,", call->value[turn][i]));
+			values_pack(&rows, &line, arena_printf(a, "%d,", call->value[turn][i]));
 	}
-	values_packed(tables);
-	text_add(tables, "};\n");
+	values_packed(&rows);
+	const char *size = r->count > 1 ? arena_printf(a, "%d * %d", r->count, call->nvalue)
+		: arena_printf(a, "%d", call->nvalue);
+	const char *head = arena_printf(a, "static const int %s[%s] = {", table, size);
+	bool short_row = strlen(head) + rows.n + 2 <= EMIT_COLUMNS;     /* a tab and a line end become blanks */
+	text_add(tables, short_row ? "%s %.*s };\n" : "%s\n\t%.*s\n};\n", head, (int)rows.n - 2, rows.s + 1);
 	if (r->count > 1)
 		text_add(calls, "\tfor (int i = 0; i < %d; i++) /* %s */\n\t\tRUN(%s(c, %s + %d * i));\n", r->count,
 			about, call->function, table, call->nvalue);
@@ -404,13 +404,8 @@ static void print_tasks(const Sched *s, Text *t, const Role *all, const Role *ow
 		values_pack(t, &line, arena_printf(s->e->tree.arena, "{ %d, %d },",
 			span_of(span, &s->e->plan->block[all->task[i].block]), all->task[i].micro));
 	values_packed(t);
-	text_add(t, "};\nextern const RtSchedule role%d_%s;\nconst RtSchedule role%d_%s = {\n\t.nactions = %d,\n",
-		all->id, program, all->id, program, own->nstep);
-	text_add(t, "\t.actor = %s_actors,\n\t.nactor = ROWS_OF(%s_actors),\n\t.task = %s_tasks,\n"
-		"\t.ntask = ROWS_OF(%s_tasks),\n", program, program, program, program);
-	if (nend)
-		text_add(t, "\t.queue = %s_queues,\n\t.nqueue = ROWS_OF(%s_queues),\n", program, program);
-	text_add(t, "};\n");
+	text_add(t, "};\nextern const RtSchedule role%d_%s;\nconst RtSchedule role%d_%s = %s(%s, %d);\n", all->id,
+		program, all->id, program, nend ? "PIPELINE" : "SCHEDULE", program, own->nstep);
 }
 
 /* The tables of a program. */
@@ -459,8 +454,10 @@ void role_add(Emit *e, const Role *all)
 	Sched *s = &e->sched[all->id];
 	s->e = e;
 	s->rank = all->rank[0];
+	if (!e->picture)
+		e->picture = picture_of(e);
 	if (e->now->kind == PROGRAM_STEP)
-		picture_add(e, &s->lists);
+		text_add(&s->lists, "%s", e->picture);
 	text_add(&s->lists, "%s/* %s */\n", s->lists.n ? "\n" : "", about[e->now->kind]);
 	print_program(s, &s->lists, all, &own);
 }

@@ -1,10 +1,10 @@
 /* Where the list of nodes is cut into stages.
  *
  * The longest piece is as short as possible, and of the cuts that are at most 2 % longer, the one that moves the fewest
- * bytes is taken; of several such cuts, the most even one.  The first cut is made before the backward pass is built, by costs of the forward pass.  When the
- * blocks of a program are known, the seconds of F, B, W and update of each node, and the bytes that it needs, are taken
- * from them (schedule/loads.c), and trials decide whether the model is cut again (compiler/trials.c).  Then no stage
- * may need more than the memory of its rank, if there is such a cut. */
+ * bytes is taken; of several such cuts, the most even one.  The first cut is made before the backward pass is built, by
+ * costs of the forward pass.  When the blocks of a program are known, the seconds of F, B, W and update of each node,
+ * and the bytes that it needs, are taken from them (schedule/loads.c), and trials decide whether the model is cut again
+ * (compiler/trials.c).  Then no stage may need more than the memory of its rank, if there is such a cut. */
 #include "plan/plan.h"
 
 #include <math.h>
