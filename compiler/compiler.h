@@ -37,6 +37,7 @@ void passes_list(FILE *);
 bool passes_known(const char *name);
 
 /* trials.c: runs of the passes in child processes, which return measurements. */
+int  trials_micro_batches(Model *); /* chooses the number of a pipeline's, if none is given; -1 after explaining */
 int  trials_stages(Model *);        /* decides by what loads the model is cut into stages; -1 after explaining */
 /* starts one without @recompute, if there is any; chooses what else is recomputed; -1 after explaining */
 int  trials_recompute(Model *);

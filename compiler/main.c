@@ -25,7 +25,8 @@ static const Option options[] = {
 	  .help = "cut the model into a pipeline of N stages of about equal time; without @mesh, the ranks are as many "
 		"groups, or fewer, each with several stages" },
 	{ .name = "micro-batches", .arg = "N", .kind = NUMBER, .to = &opt.micro_batches, .low = 1, .high = INT64_MAX,
-	  .help = "split the batch into N micro-batches; the same as accumulate: N of @train" },
+	  .help = "split the batch into N micro-batches; the same as accumulate: N of @train; without both, 1, or of a "
+		"pipeline the number with the quickest step" },
 	{ .name = "schedule", .arg = "NAME|FILE.csv", .kind = TEXT, .to = &opt.schedule,
 	  .help = "the order in which stages run micro-batches: a name, such as 1f1b or zb-h1 (a wrong one lists all), "
 		"or a schedule of PyTorch; without it the best that is found" },

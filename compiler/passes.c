@@ -262,6 +262,8 @@ int passes_run(Model *m)
 	int errors = diag_errors();
 	if (!opt.infer && objective_add(m))
 		return -1;
+	if (trials_micro_batches(m))
+		return -1;
 	whole_batch_model(m);
 	if (diag_errors() > errors || run_from(m, 0))
 		return -1;

@@ -1,7 +1,10 @@
 /* Trial runs of the passes, in child processes that return a measurement only; the graph of the parent does not change.
  *
- * They answer five questions:
+ * They answer six questions:
  *
+ *   - In how many micro-batches does a pipeline run, if nothing says it?  Divisors of the batch are tried, first the
+ *     one that is next to twice the number of stages, then larger or smaller ones while they are quicker.  What fits
+ *     into the memory of a rank wins, and else what needs least.
  *   - Where is the model cut into stages?  The first cut is made by costs of the forward pass.  The blocks of the
  *     program that comes of it give the seconds of F, B, W and update, and the bytes, of each node, and so the next
  *     cut.  Three programs at most are tried, and the quickest that fits into the memory of a rank is taken.
@@ -88,12 +91,27 @@ static void find_peaks(const Plan *p, Measured *t)
 	free(list);
 }
 
+/* The number of micro-batches as if @train gave it; -1 after explaining. */
+static int set_micros(Model *m, int64_t micros)
+{
+	opt.micro_batches = micros;
+	if (microbatch_option(m))
+		return -1;
+	train_bind_batch(m);
+	return train_check_batch(m);
+}
+
 /* In the child: runs the passes from `pass` on and exits.  Memory is known approximately after memplan, exactly after
  * emit. */
 static _Noreturn void measure(Model *m, const char *pass, int to)
 {
 	Measured t = { 0 };
-	if (opt.change.ranks) {
+	if (opt.change.micros) {
+		if (!set_micros(m, opt.change.micros))
+			passes_run(m);
+		if (!m->plan)
+			_exit(1);
+	} else if (opt.change.ranks) {
 		bool solved = !plan_run(m->graph) && (!device.memory || m->plan->predicted.held <= device.memory);
 		m->plan->predicted.bytes = solved;
 	} else {
@@ -136,7 +154,7 @@ static void start(Trial *t, Model *m, const char *pass, Change change)
 	if (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr))
 		_exit(1);
 	opt.out = opt.simulate = opt.stop_after = opt.dump_after = opt.explain = NULL;
-	if (change.weigh && !device.memory)
+	if ((change.weigh || change.micros) && !device.memory)
 		opt.stop_after = "memplan";
 	opt.change = change;
 	opt.change.trial = true;
@@ -473,6 +491,111 @@ int trials_stages(Model *m)
 	if (opt.change.loads && options_program() && !opt.dump_after)
 		report_cut(&first, &best, tried);
 	return 0;
+}
+
+/* ---- micro-batches ---- */
+
+typedef struct Micros { int64_t *of; Measured *got; bool *tried; int n; } Micros;        /* divisors of the batch */
+
+static Micros divisors(Model *m, int64_t batch)
+{
+	Micros c = { 0 };
+	for (int64_t d = 1; d <= batch / d; d++)
+		if (batch % d == 0)
+			arena_push(&m->arena, c.of, c.n, d);
+	for (int i = c.n; i-- > 0;)
+		if (c.of[i] != batch / c.of[i])
+			arena_push(&m->arena, c.of, c.n, batch / c.of[i]);
+	c.got = arena_array(&m->arena, Measured, c.n + 1);
+	c.tried = arena_array(&m->arena, bool, c.n + 1);
+	return c;
+}
+
+static Measured try_micros(Model *m, Micros *c, int i)
+{
+	Trial t;
+	if (!c->tried[i]) {
+		start(&t, m, NULL, (Change){ .made = device.memory > 0, .micros = c->of[i] });
+		finish(&t, &c->got[i]);
+		c->tried[i] = true;
+	}
+	return c->got[i];
+}
+
+/* From the divisor at `i` to larger or smaller ones while they are better; returns the best. */
+static int walk(Model *m, Micros *c, int i, int by)
+{
+	Measured best = try_micros(m, c, i);
+	for (int k = i + by; k >= 0 && k < c->n; k += by) {
+		Measured t = try_micros(m, c, k);
+		if (best.is.bytes && !(t.is.bytes && better(&t, &best)))
+			break;
+		if (t.is.bytes) {
+			best = t;
+			i = k;
+		}
+	}
+	return i;
+}
+
+static int choose_micros(Model *m, Micros *c, int stages)
+{
+	int i = 0, from;
+	while (i + 1 < c->n && c->of[i] < 2 * stages)
+		i++;
+	from = i;
+	if (try_micros(m, c, i).is.bytes)
+		i = walk(m, c, i, 1);
+	return i == from ? walk(m, c, i, -1) : i;
+}
+
+static void report_micros(const Micros *c, int best)
+{
+	int n = 0;
+	for (int i = 0; i < c->n; i++)
+		n += c->got[i].is.bytes > 0;
+	if (n < 2) {
+		printf("micro-batches: %" PRId64 ", because no other number gives a program (--micro-batches=%" PRId64
+			" reports why)\n", c->of[best], c->of[c->of[best] == 1 && c->n > 1]);
+		return;
+	}
+	printf("micro-batches: %" PRId64 ", by the predicted times of a step (", c->of[best]);
+	for (int i = 0, k = 0; i < c->n; i++)
+		if (c->got[i].is.bytes)
+			printf("%s%" PRId64 ": %.4g ms%s", k++ ? ", " : "", c->of[i], 1e3 * c->got[i].is.seconds,
+				fits(&c->got[i]) ? "" : ", too large");
+	printf("); --micro-batches=N decides it\n");
+}
+
+int trials_micro_batches(Model *m)
+{
+	bool free;
+	int stages, best = 0;
+	int64_t from, batch = microbatch_batch(m);
+	if (opt.change.trial)
+		return 0;
+	if (stages_choose_micros(m, &free, &stages, &from))
+		return -1;
+	if (!free || from)
+		return free && from > 1 ? set_micros(m, from) : 0;
+	const char *why = NULL;
+	if (options_any_ranks(m))
+		why = "with --deterministic=any-ranks the number is not chosen, because one rank must have the same: "
+			"give --micro-batches=N";
+	else if (batch < 2)
+		why = "give batch: N in @train, and --micro-batches=M";
+	if (why && !opt.dump_after)
+		warn_at(annot_find(m->annot, "pipeline")->loc,
+			"the pipeline has one micro-batch, so its stages wait for each other; %s", why);
+	if (why)
+		return 0;
+	if (read_memory(m))
+		return -1;
+	Micros c = divisors(m, batch);
+	best = choose_micros(m, &c, stages);
+	if (options_program() && !opt.dump_after && c.got[best].is.bytes)
+		report_micros(&c, best);
+	return c.of[best] > 1 && c.got[best].is.bytes ? set_micros(m, c.of[best]) : 0;
 }
 
 void trials_report(const Plan *p)

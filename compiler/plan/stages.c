@@ -195,6 +195,33 @@ int stages_read(Model *m, Plan *p)
 	return 0;
 }
 
+int stages_choose_micros(Model *m, bool *free, int *stages, int64_t *from)
+{
+	const Annot *a = annot_find(m->annot, "pipeline"), *mesh = first_mesh(m);
+	Plan sketch = { 0 };
+	*free = false;
+	*stages = 0;
+	*from = 0;
+	if (!a || !mesh || opt.infer || m->main || options_done(m, "inline") || !annot_find(m->annot, "train") ||
+		microbatch_given(m))
+		return 0;
+	Loc loc;
+	const char *name = schedule_name(a, &loc);
+	if (name && is_csv(name)) {
+		PipeCsv csv;
+		if (csv_read(name, &m->arena, &csv))
+			return -1;
+		*stages = csv.nstage;
+		*from = csv.micros;
+	} else {
+		if (stages_read(m, &sketch))
+			return -1;
+		*stages = sketch.stages->pipe.nstage;
+	}
+	*free = *stages > 1;
+	return 0;
+}
+
 /* ---- the stage of each node ---- */
 
 /* Values that depend on inputs and constants only. */

@@ -30,6 +30,9 @@ struct Stages {
 void stages_default(Model *);                                /* --stages=N without @pipeline */
 int  stages_spread(Graph *);                                 /* before the backward pass: writes @stage and @on */
 int  stages_read(Model *, Plan *);                           /* Plan.stages, from @pipeline; -1 after explaining */
+/* the number of micro-batches is free: there is a pipeline of several stages, and nothing says a number.  *from: that
+ * of a schedule of PyTorch's; 0: there is none.  -1 after explaining */
+int  stages_choose_micros(Model *, bool *free, int *stages, int64_t *from);
 bool stages_cut_free(Graph *);                               /* the stages are read, and no node has @stage */
 bool stages_cut_differs(Graph *, const Loads *);             /* by these loads from the cut that they are of */
 void stages_updates(Graph *);                                /* what runs once, after the micro-batches */

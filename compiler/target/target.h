@@ -17,6 +17,7 @@ typedef struct Change {
 	bool keep;                      /* @recompute is ignored */
 	bool find;                      /* in a trial: the limit below is searched for, as without it */
 	bool weigh;                     /* the seconds and bytes of each node are measured (schedule/loads.c) */
+	int64_t micros;                 /* micro-batches of a step, in a trial of their number */
 	bool all;                       /* in a trial: that limit and what is recomputed are chosen, as without it */
 	const struct Loads *loads;      /* the model is cut into stages by them; NULL: by costs of the forward pass */
 	double again;                   /* bytes that stay for the backward pass (checkpoints.c); 0: any number */

@@ -44,6 +44,18 @@ int64_t microbatch_count(const Model *m)
 	return size && batch > size && batch % size == 0 ? batch / size : 1;
 }
 
+bool microbatch_given(const Model *m)
+{
+	const Annot *a = annot_find(m->annot, "train");
+	return opt.micro_batches || (a && (arg_find(a->arg, a->narg, "microbatch") ||
+		arg_find(a->arg, a->narg, "accumulate")));
+}
+
+int64_t microbatch_batch(const Model *m)
+{
+	return integer(annot_find(m->annot, "train"), "batch");
+}
+
 /* The first input that has a batch axis; NULL: none has. */
 static const Value *batched(const Graph *g)
 {

@@ -80,6 +80,8 @@ int         whole_batch_constants(Graph *);
 
 /* microbatch.c: a step in several micro-batches that computes the same as one with the whole batch. */
 int64_t microbatch_count(const Model *);                          /* how many, by @train; 1: the whole batch at once */
+bool microbatch_given(const Model *);                             /* by @train or --micro-batches */
+int64_t microbatch_batch(const Model *);                          /* samples of a step; 0: not given */
 int  microbatch_option(Model *);                                  /* --micro-batches; -1 after err_at */
 int64_t microbatch_rows(const Graph *);                           /* samples of one micro-batch */
 int  microbatch_check(const Model *);                             /* -1 after err_at: sizes contradict each other */

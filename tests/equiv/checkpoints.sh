@@ -62,5 +62,6 @@ sed 's/^  h2 = .*)/& @keep/' deep.ir >pinned.ir
 if grep -q '^recompute: ' pinned.out && ! grep '\.again' pinned/plan.ir | grep -q '^ *"h2\.'; then echo "ok keep wins"; else echo "not ok keep wins: $(head -n 1 pinned.out)"; fi
 try micro 80 --ranks=1 --micro-batches=4
 try 1f1b 85 --ranks=2 --stages=2 --schedule=1f1b --micro-batches=4
+try four-stages 90 --ranks=4 --stages=4 --schedule=1f1b --micro-batches=4
 try zb-h1 90 --ranks=2 --stages=2 --schedule=zb-h1 --micro-batches=4
 try interleaved 85 --ranks=2 --stages=4 --schedule=interleaved --micro-batches=4
