@@ -41,11 +41,13 @@ int kinds_rank(const Plan *p, const Placement *at)
 static int stage_of(const Plan *p, const Node *n, bool late)
 {
 	const Pipeline *pipe = &p->stages->pipe;
-	int rank = kinds_rank(p, n->place), only = -1, found = -1;
+	int rank = kinds_rank(p, n->place), only = -1, found = -1, count = 0;
 	for (int s = 0; s < pipe->nstage; s++)
-		if (pipe->stage[s].rank == rank)
-			only = only < 0 ? s : -2;
-	if (only >= 0)
+		if (pipe->stage[s].rank == rank) {
+			only = s;
+			count++;
+		}
+	if (count == 1)
 		return only;
 	for (int k = 0; k < n->nin; k++) {
 		const Node *d = n->in[k] ? n->in[k]->def : NULL;

@@ -32,4 +32,10 @@ for s in gpipe 1f1b pe zb-h1 zb-h2 interleaved zb-v v-half v-min dualpipev; do
 	printf 'ranks 4\nmicros 7\nstages %d\nF 1 ms\nB 1 ms\nW 1 ms\nschedule %s\n' $stages $s >ours.pipe
 	"$SBPCC" --simulate=ours.pipe --write-schedule=ours-$s.csv >out 2>err || echo "not ok $s: $(head -n 1 err)"
 done
+for s in 1f1b zb-h2 interleaved dualpipev; do       # of a model
+	stages=3
+	case $s in interleaved | dualpipev) stages=6 ;; esac
+	"$SBPCC" "$ROOT/tests/pipelines/net.ir" --ranks=3 --stages=$stages --schedule=$s --write-schedule=ours-model-$s.csv --stop-after=prove >out 2>err ||
+		echo "not ok a model under $s: $(head -n 1 err)"
+done
 "$python" "$ROOT/tests/golden/schedules.py" ours-*.csv | sed -n 's/^ours-\(.*\).csv: loads$/ok PyTorch loads \1/p; t; s/^ours-\(.*\).csv: /not ok PyTorch loads \1: /p'

@@ -34,3 +34,8 @@ awk '/^  x1 = / { print; sub(/x1 = llama.block\(x0/, "x2 = llama.block(x1"); gsu
 	/"(norm1|q|k|v|out|norm2|gate|up|down)\.w" @init/ { print; sub(/\.w"/, "2&") }
 	{ print }' "$ROOT/examples/llama.ir" >llama.ir
 check 'tables stay' 'x1 x1.term.1 x2.mid.grad ' "$(sent llama.ir --ranks=2 --stages=2 --micro-batches=4)"
+
+# A sum of losses is added to where its loss is computed, so that one kernel computes the loss and its gradient: also if ranks have three stages.
+"$SBPCC" "$ROOT/examples/cnn.ir" --ranks=2 --stages=6 --schedule=interleaved --micro-batches=4 --dump-after=fuse --stop-after=fuse |
+	sed -n 's/.* = \(sbpcc.\)*SoftmaxCrossEntropy.*@fused(\([0-9]*\)).*/\2/p' >pair
+check 'a loss and its gradient together' 1 "$(sort pair | uniq -d | wc -l)"
