@@ -159,7 +159,7 @@ static int class_axis(const Arg *call, const Arg *at, const Value *v, const Type
 		return -1;
 	}
 	if (fits(x, t, axis) < 0) {
-		err_at(at->loc, "%s: %s is %s and %s is %s: one label for each position of the scores is wanted",
+		err_at(at->loc, "%s: %s is %s and %s is %s: one label for each position of the scores is needed",
 			call->s, v->name, type_text(x), target->name, type_text(t));
 		return -1;
 	}

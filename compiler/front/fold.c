@@ -624,8 +624,8 @@ static void inherit(Fold *f, Annot **to, const Annot *from, const char *stays, c
 		if (!old || same)
 			continue;
 		err_at(a->loc,
-			"%s and %s are equal and, with --deterministic=any-ranks, one value, but @%s says different "
-			"things of them", stays, goes, a->name);
+			"%s and %s are equal and, with --deterministic=any-ranks, one value, but @%s differs "
+			"between them", stays, goes, a->name);
 		note_at(old->loc, "the other one; say it of one of them, or the same of both");
 		f->bad = true;
 	}

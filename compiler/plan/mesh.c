@@ -209,7 +209,7 @@ static int check_devices(const Plan *p)
 	const Mesh *first = p->main;
 	if (opt.target != TARGET_MESH && first->cuda != (opt.target == TARGET_CUDA)) {
 		err_at(first->loc,
-			"mesh %s is of %s devices, but --target says %s: leave --target out, or change the mesh",
+			"mesh %s is of %s devices, but --target is %s: leave --target out, or change the mesh",
 			first->name, first->cuda ? "cuda" : "cpu", opt.target == TARGET_CUDA ? "cuda" : "c");
 		return -1;
 	}
@@ -256,10 +256,10 @@ int mesh_read(Model *m, Plan *p)
 	p->world = find_world(m, p, nrank);
 	if (opt.ranks && opt.ranks != nrank) {
 		if (p->nmesh == 1)
-			err_at(p->main->loc, "mesh %s has %d ranks, but --ranks says %d", p->main->name, nrank,
+			err_at(p->main->loc, "mesh %s has %d ranks, but --ranks is %d", p->main->name, nrank,
 				(int)opt.ranks);
 		else
-			err_at(p->main->loc, "the meshes have %d ranks together, but --ranks says %d", nrank,
+			err_at(p->main->loc, "the meshes have %d ranks together, but --ranks is %d", nrank,
 				(int)opt.ranks);
 		return -1;
 	}

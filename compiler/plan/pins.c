@@ -24,12 +24,12 @@ static int read_reach(const Arg *a, const Value *v, Sbp *out)
 	FormReach r;
 	const Arg *x = a->arg;
 	if (a->narg != sizeof r / sizeof(int64_t)) {
-		err_at(a->loc, "reach wants eight numbers: of, div, lo, hi, mid, mul, from, to");
+		err_at(a->loc, "reach needs eight numbers: of, div, lo, hi, mid, mul, from, to");
 		return -1;
 	}
 	for (int i = 0; i < a->narg; i++)
 		if (x[i].kind != ARG_INT || x[i].i > LARGE || x[i].i < -LARGE) {
-			err_at(a->loc, "reach wants eight integers of at most %d", LARGE);
+			err_at(a->loc, "reach needs eight integers of at most %d", LARGE);
 			return -1;
 		}
 	r = (FormReach){

@@ -20,7 +20,7 @@ static int refuse(const Micro *m, const Node *n)
 		(long long)m->microbatches);
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i] && microbatch_axis_of(m, n->in[i]).kind == ALONG_S)
-			note_at(operand_loc(n, i), "%s is a part of the batch", n->in[i]->name);
+			note_at(operand_loc(n, i), "%s is a slice of the batch", n->in[i]->name);
 	if (strstr(n->op, "BatchNorm") || annot_find(n->annot, "batchnorm"))
 		note_at(n->loc, "statistics of a batch depend on its size: remove microbatch, freeze them, or "
 			"take those of parts (@local_stats)");
@@ -328,8 +328,8 @@ int microbatch_axis_compare(const Micro *m, const Node *n)
 		err_at(n->loc, "%s does something else to the whole batch than to its %lld micro-batches", n->op,
 			(long long)m->microbatches);
 		v = axis == WHOLE_SAME && longer ? longer : v;
-		note_at(v->loc.file ? v->loc : n->loc, "%s is %s for the whole batch, and %s for each part", v->name,
-			whole_batch_text(g, v), type_text(v->type));
+		note_at(v->loc.file ? v->loc : n->loc, "%s is %s for the whole batch, and %s for each micro-batch",
+			v->name, whole_batch_text(g, v), type_text(v->type));
 		return -1;
 	}
 	return 0;

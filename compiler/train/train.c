@@ -134,7 +134,7 @@ static int read_epochs(const Annot *a, Training *t)
 	if (!epochs)
 		return 0;
 	if (arg_find(a->arg, a->narg, "steps")) {
-		err_at(epochs->loc, "steps and epochs both say how long to train: write one of them");
+		err_at(epochs->loc, "steps and epochs both set the length of training: write one of them");
 		return -1;
 	}
 	if (!t->data || !t->data->s || !strcmp(t->data->s, "points")) {

@@ -154,7 +154,7 @@ Tensor *safetensors_read(uint32_t file, const char *key, Arena *a)
 		if (!t)
 			break;
 		if (from < 0 || to > left || !shape_fits(t, to - from)) {
-			err_at(at, "%s has a shape and a place in this file that do not fit", key);
+			err_at(at, "%s has a shape and a range of bytes that do not fit each other", key);
 			return NULL;
 		}
 		t->data = f->data + 8 + len + from;

@@ -72,7 +72,7 @@ static int read_heads(Node *n, Heads *h)
 	     *old = past(n, PAST_K) ? operand_type(n, PAST_K) : NULL;
 	int axes = q->ndim;
 	if ((axes != 3 && axes != 4) || k->ndim != axes || v->ndim != axes) {
-		err_at(n->loc, "Attention wants three operands of 3 or of 4 axes, they are %s, %s and %s",
+		err_at(n->loc, "Attention needs three operands of 3 or of 4 axes, they are %s, %s and %s",
 			type_text(q), type_text(k), type_text(v));
 		return -1;
 	}
@@ -511,7 +511,7 @@ static int shape_rotary(Node *n)
 	Type *x = operand_type(n, 0), *c = operand_type(n, 1), *s = operand_type(n, 2);
 	bool ids = operand_value(n, 3) != NULL;
 	if (x && x->ndim >= 0 && x->ndim != 3 && x->ndim != 4) {
-		err_at(operand_loc(n, 0), "RotaryEmbedding wants an operand of 3 or 4 axes, it is %s",
+		err_at(operand_loc(n, 0), "RotaryEmbedding needs an operand of 3 or 4 axes, it is %s",
 			type_text(x));
 		return -1;
 	}
@@ -610,7 +610,7 @@ static int shape_swiglu(Node *n)
 	for (int i = 0; !clash && a && b && b->ndim >= 0 && i < a->ndim; i++)
 		clash = dim_differ(a->dim[i], b->dim[i]);
 	if (clash) {
-		err_at(operand_loc(n, 1), "SwiGLU wants operands of one shape, they are %s and %s", type_text(a),
+		err_at(operand_loc(n, 1), "SwiGLU needs operands of one shape, they are %s and %s", type_text(a),
 			type_text(b));
 		return -1;
 	}

@@ -93,13 +93,13 @@ static int shape_conv(Node *n)
 	if (x && w && x->ndim > 1 && w->ndim > 1 &&
 		dim_differ(x->dim[1], dim_mul(w->dim[1], attr_int(n, "group")))) {
 		err_at(operand_loc(n, 1),
-			"Conv: the operand %s has %s channels, the weight %s in %lld groups wants %s",
+			"Conv: the operand %s has %s channels, the weight %s in %lld groups needs %s",
 			type_text(x), dim_text(x->dim[1]), type_text(w), (long long)attr_int(n, "group"),
 			dim_text(dim_mul(w->dim[1], attr_int(n, "group"))));
 		return -1;
 	}
 	if (b && b->ndim >= 0 && (b->ndim != 1 || (w && w->ndim > 0 && dim_differ(b->dim[0], w->dim[0])))) {
-		err_at(operand_loc(n, 2), "Conv: the bias is %s, one number per output channel of %s is wanted",
+		err_at(operand_loc(n, 2), "Conv: the bias is %s, one number per output channel of %s is needed",
 			type_text(b), type_text(w));
 		return -1;
 	}
@@ -120,7 +120,7 @@ static int shape_gradx(Node *n)
 	}
 	int nd = g->ndim - 2;
 	if (nd < 1 || nd > SPATIAL_MAX) {
-		err_at(operand_loc(n, 0), "%s wants batch, channels and 1 to %d spatial axes, the operand is %s",
+		err_at(operand_loc(n, 0), "%s needs batch, channels and 1 to %d spatial axes, the operand is %s",
 			n->op, (int)SPATIAL_MAX, type_text(g));
 		return -1;
 	}
@@ -128,7 +128,7 @@ static int shape_gradx(Node *n)
 		window_list(n, "output_padding", nd, 0, 0, extra))
 		return -1;
 	if (wt && wt->ndim > 0 && dim_differ(g->dim[1], wt->dim[0])) {
-		err_at(operand_loc(n, 0), "%s: the operand %s has %s channels, the weight %s wants %s", n->op,
+		err_at(operand_loc(n, 0), "%s: the operand %s has %s channels, the weight %s needs %s", n->op,
 			type_text(g), dim_text(g->dim[1]), type_text(wt), dim_text(wt->dim[0]));
 		return -1;
 	}
@@ -163,7 +163,7 @@ static int shape_gradw(Node *n)
 	Dim dim[SPATIAL_MAX + 2];
 	int ndim = x && x->ndim >= 0 ? x->ndim : g ? g->ndim : -1;
 	if (ndim > SPATIAL_MAX + 2 || (ndim >= 0 && ndim < 3)) {
-		err_at(operand_loc(n, 0), "%s wants batch, channels and 1 to %d spatial axes", n->op,
+		err_at(operand_loc(n, 0), "%s needs batch, channels and 1 to %d spatial axes", n->op,
 			(int)SPATIAL_MAX);
 		return -1;
 	}
@@ -556,7 +556,7 @@ static int expand_transpose(Node *n)
 	int nd = x->ndim - 2;
 	if (nd < 1 || nd > SPATIAL_MAX) {
 		err_at(operand_loc(n, 0),
-			"ConvTranspose wants batch, channels and 1 to %d spatial axes, the operand is %s",
+			"ConvTranspose needs batch, channels and 1 to %d spatial axes, the operand is %s",
 			(int)SPATIAL_MAX, type_text(x));
 		return -1;
 	}

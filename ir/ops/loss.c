@@ -15,7 +15,7 @@ static int shape_loss(Node *n)
 		return -1;
 	}
 	if (x && x->ndim >= 0 && x->ndim < 2) {
-		err_at(operand_loc(n, 0), "%s wants scores of [batch, classes, ...], the operand is %s", n->op,
+		err_at(operand_loc(n, 0), "%s needs scores of [batch, classes, ...], the operand is %s", n->op,
 			type_text(x));
 		return -1;
 	}
@@ -23,13 +23,13 @@ static int shape_loss(Node *n)
 	for (int i = 0; !clash && x && t && x->ndim >= 0 && i < t->ndim; i++)
 		clash = dim_differ(t->dim[i], x->dim[i ? i + 1 : 0]);
 	if (clash) {
-		err_at(operand_loc(n, 1), "%s: the targets are %s, one class per position of %s is wanted", n->op,
+		err_at(operand_loc(n, 1), "%s: the targets are %s, one class per position of %s is needed", n->op,
 			type_text(t), type_text(x));
 		return -1;
 	}
 	if (w && w->ndim >= 0 &&
 		(w->ndim != 1 || (x && x->ndim > 1 && !n->shard && dim_differ(w->dim[0], x->dim[1])))) {
-		err_at(operand_loc(n, 2), "%s: the weights are %s, one per class of %s is wanted", n->op,
+		err_at(operand_loc(n, 2), "%s: the weights are %s, one per class of %s is needed", n->op,
 			type_text(w), x ? type_text(x) : "the scores");
 		return -1;
 	}
@@ -163,7 +163,7 @@ static int shape_ahead(Node *n)
 		        (own && own->ndim >= 0 && dim_differ(t->dim[i], own->dim[i]));
 	if (clash || (x && x->ndim >= 0 && x->ndim < 2)) {
 		err_at(operand_loc(n, 2),
-			"%s: the labels are %s, one for each position of scores of [batch, classes, ...] is wanted; "
+			"%s: the labels are %s, one for each position of scores of [batch, classes, ...] is needed; "
 			"these are %s",
 			n->op, t ? type_text(t) : "of unknown type", x ? type_text(x) : "unknown");
 		return -1;

@@ -157,7 +157,7 @@ static int shape_matmul(Node *n)
 	Type *a = operand_type(n, 0), *b = operand_type(n, 1);
 	int ra = operand_ndim(n, 0), rb = operand_ndim(n, 1);
 	if (ra == 0 || rb == 0) {
-		err_at(operand_loc(n, ra == 0 ? 0 : 1), "%s wants matrices or vectors, this operand is a scalar",
+		err_at(operand_loc(n, ra == 0 ? 0 : 1), "%s needs matrices or vectors, this operand is a scalar",
 			n->op);
 		return -1;
 	}

@@ -90,7 +90,7 @@ static int shape_batchnorm(Node *n)
 {
 	Type *x = operand_type(n, 0);
 	if (x && x->ndim >= 0 && x->ndim < 2) {
-		err_at(operand_loc(n, 0), "BatchNormalization wants batch and channels, the operand is %s",
+		err_at(operand_loc(n, 0), "BatchNormalization needs batch and channels, the operand is %s",
 			type_text(x));
 		return -1;
 	}
@@ -99,7 +99,7 @@ static int shape_batchnorm(Node *n)
 		if (v && v->ndim >= 0 &&
 			(v->ndim != 1 || (x && x->ndim > 1 && dim_differ(v->dim[0], x->dim[1])))) {
 			err_at(operand_loc(n, i),
-				"BatchNormalization: %s is %s, one number per channel of %s is wanted",
+				"BatchNormalization: %s is %s, one number per channel of %s is needed",
 				n->in[i]->name, type_text(v), x ? type_text(x) : "the operand");
 			return -1;
 		}
@@ -293,7 +293,7 @@ static int shape_channels(Node *n)
 {
 	Type *x = operand_type(n, 0);
 	if (x && x->ndim >= 0 && x->ndim < 3 && strcmp(n->op, "GroupNormalization")) {
-		err_at(operand_loc(n, 0), "%s wants batch, channels and spatial axes, the operand is %s", n->op,
+		err_at(operand_loc(n, 0), "%s needs batch, channels and spatial axes, the operand is %s", n->op,
 			type_text(x));
 		return -1;
 	}
@@ -316,7 +316,7 @@ static int shape_channels(Node *n)
 	for (int i = 1; i < 3; i++) {
 		Type *v = operand_type(n, i);
 		if (v && v->ndim >= 0 && (v->ndim != 1 || dim_differ(v->dim[0], want))) {
-			err_at(operand_loc(n, i), "%s: %s is %s, a vector of %s is wanted", n->op, n->in[i]->name,
+			err_at(operand_loc(n, i), "%s: %s is %s, a vector of %s is needed", n->op, n->in[i]->name,
 				type_text(v), dim_text(want));
 			return -1;
 		}
@@ -736,7 +736,7 @@ static int shape_pair(Node *n)
 	for (int i = 0; !clash && a && b && b->ndim >= 0 && i < a->ndim; i++)
 		clash = dim_differ(a->dim[i], b->dim[i]);
 	if (clash) {
-		err_at(operand_loc(n, 1), "%s wants operands of one shape, they are %s and %s", n->op, type_text(a),
+		err_at(operand_loc(n, 1), "%s needs operands of one shape, they are %s and %s", n->op, type_text(a),
 			type_text(b));
 		return -1;
 	}

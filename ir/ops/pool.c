@@ -390,7 +390,7 @@ static int expand_global(Node *n)
 	Type *x = operand_type(n, 0);
 	const char *op = !strcmp(n->op, "GlobalMaxPool") ? "ReduceMax" : "ReduceMean";
 	if (!x || x->ndim < 3) {
-		err_at(operand_loc(n, 0), "%s wants batch, channels and spatial axes, the operand is %s", n->op,
+		err_at(operand_loc(n, 0), "%s needs batch, channels and spatial axes, the operand is %s", n->op,
 			x ? type_text(x) : "of unknown shape");
 		return -1;
 	}

@@ -60,7 +60,7 @@ static int read_acts(Cell *c)
 	int used_a = 0, used_b = 0;
 	c->nact = c->gates == 1 ? 1 : c->gates == 3 ? 2 : 3;
 	if (names && names->type == AT_STRINGS && names->n != 0 && names->n != c->nact * c->dirs) {
-		err_at(n->loc, "%s: %d activations are given, %d are wanted", n->op, names->n,
+		err_at(n->loc, "%s: %d activations are given, %d are needed", n->op, names->n,
 			c->nact * c->dirs);
 		return -1;
 	}
@@ -108,7 +108,7 @@ static int shape_recurrent(Node *n)
 	if (read_cell(n, &c))
 		return -1;
 	if (x && x->ndim >= 0 && x->ndim != 3) {
-		err_at(operand_loc(n, X), "%s wants an operand of 3 axes, it is %s", n->op, type_text(x));
+		err_at(operand_loc(n, X), "%s needs an operand of 3 axes, it is %s", n->op, type_text(x));
 		return -1;
 	}
 	bool known = x && x->ndim == 3;

@@ -57,7 +57,7 @@ int steps_operand(Node *n, int i, int ndim, const Dim *dim)
 		clash = dim_differ(t->dim[k], dim[k]);
 	if (!clash)
 		return 0;
-	err_at(operand_loc(n, i), "%s: %s is %s, %s is wanted", n->op, n->row->schema->in[i].name, type_text(t),
+	err_at(operand_loc(n, i), "%s: %s is %s, %s is needed", n->op, n->row->schema->in[i].name, type_text(t),
 		type_text(type_tensor(n->graph->arena, t->elem, ndim, dim)));
 	return -1;
 }
@@ -67,7 +67,7 @@ static int shape_steps(Node *n)
 	Type *x = operand_type(n, XW), *r = operand_type(n, R);
 	int g = gates_of(n);
 	if ((x && x->ndim >= 0 && x->ndim != 3) || (r && r->ndim >= 0 && r->ndim != 2)) {
-		err_at(n->loc, "%s wants xw of 3 axes and r of 2, they are %s and %s", n->op, type_text(x),
+		err_at(n->loc, "%s needs xw of 3 axes and r of 2, they are %s and %s", n->op, type_text(x),
 			type_text(r));
 		return -1;
 	}
@@ -96,7 +96,7 @@ static int shape_steps_grad(Node *n)
 {
 	Type *dy = operand_type(n, 0);
 	if (dy && dy->ndim >= 0 && dy->ndim != 3) {
-		err_at(operand_loc(n, 0), "%s wants dy of 3 axes, it is %s", n->op, type_text(dy));
+		err_at(operand_loc(n, 0), "%s needs dy of 3 axes, it is %s", n->op, type_text(dy));
 		return -1;
 	}
 	bool known = dy && dy->ndim == 3;

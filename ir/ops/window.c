@@ -133,7 +133,7 @@ int window_dims(Node *n, const Type *x, const int64_t *kernel, Dim *out)
 	Window w;
 	int mode, nd = x->ndim - 2;
 	if (nd < 1 || nd > SPATIAL_MAX) {
-		err_at(n->loc, "%s wants batch, channels and 1 to %d spatial axes, the operand is %s", n->op,
+		err_at(n->loc, "%s needs batch, channels and 1 to %d spatial axes, the operand is %s", n->op,
 			(int)SPATIAL_MAX, type_text(x));
 		return -1;
 	}

@@ -1,5 +1,5 @@
 # Lines of C and CUDA have at most 120 columns, with a tab stop every eight columns: those of the compiler, of what is
-# copied into trees, of templates and of tests.
+# copied into trees, of templates, of tests, and of the trees that sbpcc writes.
 set -u
 check() { # name, a file with one path per line
 	xargs awk '{
@@ -26,4 +26,10 @@ folders="ir compiler runtime kernels tests bench examples"
 for folder in $folders; do
 	grep -E "^$folder/.*\.(c|h|cu|cuh)$" tracked | sed "s|^|$ROOT/|" >list
 	if [ -s list ]; then check "$folder, $(wc -l <list) files" list; else echo "not ok $folder: it has no C files"; fi
+done
+for o in gpt:--ranks=2 gpt:--target=cuda cnn:--ranks=2 lstm:--infer bert:--ranks=2; do
+	"$SBPCC" "$ROOT/examples/${o%:*}.ir" "${o#*:}" -o tree >log 2>&1 || { echo "not ok $o: $(head -n 1 log)" && continue; }
+	find tree -name '*.[ch]' -o -name '*.cu' >list
+	if [ -s list ]; then check "tree of $o" list; else echo "not ok tree of $o: it has no C files"; fi
+	rm -r tree
 done
