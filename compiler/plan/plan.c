@@ -76,16 +76,20 @@ static int check_static(Graph *g)
 	return bad;
 }
 
-/* The nodes of one mesh, as a graph over the same values. */
+/* The nodes of one mesh, as a graph over the same values; its scratch is used again for the next one. */
 static int solve_on(Graph *g, Plan *p, const Mesh *m)
 {
 	Graph on = *g;
+	Arena scratch = { 0 };
+	on.scratch = &scratch;
 	on.node = arena_array(g->scratch, Node *, g->nnode + 1);
 	on.nnode = 0;
 	for (int i = 0; i < g->nnode; i++)
 		if (g->node[i]->place->mesh == m)
 			on.node[on.nnode++] = g->node[i];
-	return search_solve(&on, p, m);
+	int bad = search_solve(&on, p, m);
+	arena_free(&scratch);
+	return bad;
 }
 
 /* A result that is held on another mesh than it is computed on has its pinned SBP there, else B. */
@@ -113,8 +117,12 @@ static int solve_each(Graph *g, Plan *p)
 	for (int i = 0; i < p->nplace && !bad; i++)
 		bad = solve_on(g, p, p->place[i]->mesh);
 	for (int i = 0; i < p->nplace && !bad; i++) {
-		const Pins *pins = pins_read(g, p->place[i]->mesh);
+		Graph on = *g;
+		Arena scratch = { 0 };
+		on.scratch = &scratch;
+		const Pins *pins = pins_read(&on, p->place[i]->mesh);
 		bad = !pins || held_elsewhere(g, pins, p->place[i]->mesh);
+		arena_free(&scratch);
 	}
 	return bad;
 }
