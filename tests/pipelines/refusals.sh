@@ -26,6 +26,7 @@ two lanes of a rank|s/@lane(rank: 1/@lane(rank: 0/
 half of a backward block|s/ 0B0 / 0I0 /
 messages in another order than they are sent|s/"1F0 1B0 1F1 1B1 /"1F1 1B1 1F0 1B0 /
 a sum is read where another block adds to it|s/  h1 \(.*\), w1)/  h1 \1, "w1.grad.sum")/
+a transfer of another kind|s/how = "send">(x1)/how = "all_gather">(x1)/
 a copy too few between forward and backward|s/\(  g1 .*\)@copies([0-9]*)/\1@copies(1)/
 an axis that does not exist|s/@pipeline(axis: 0/@pipeline(axis: 3/
 stages that cannot be divided|s/stages: 2/stages: 3/
@@ -42,6 +43,7 @@ gradients are reduced before the last backward block|s/ 0B3 0REDUCE_GRAD/ 0REDUC
 gradients are reduced twice|s/ 0REDUCE_GRAD/ 0REDUCE_GRAD 0REDUCE_GRAD/
 gradients of the other rank are reduced|s/ 0REDUCE_GRAD/ 1REDUCE_GRAD/
 gradients of a stage that does not exist are reduced|s/ 0REDUCE_GRAD/ 5REDUCE_GRAD/
+a transfer to another form|s/^  "w1.grad.whole" @sbp(B, B)/  "w1.grad.whole" @sbp(B, S(0))/
 gradients are never reduced|s/ 0REDUCE_GRAD//
 a reduction of a micro-batch|s/ 0REDUCE_GRAD/ 0REDUCE_GRAD3/
 END
