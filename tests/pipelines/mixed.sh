@@ -34,6 +34,18 @@ tree two --ranks=2 --stages=2 --schedule=1f1b && tree three --ranks=3 --stages=3
 	run plain --export=plain/x && run two --steps=3 --checkpoint=saved && run three --resume=saved --steps=6 --export=three/x &&
 	verdict "resumed under another cut" plain/x/model.safetensors three/x/model.safetensors
 
+# A rank is killed after the first checkpoint of many steps.
+rm -rf killed
+two/trainer --steps=2000 --checkpoint=killed --every-checkpoint=50 >two.run 2>&1 &
+job=$!
+until ls killed 2>/dev/null | grep -q step- || ! kill -0 $job; do sleep 0.05; done
+kill -9 "$(pgrep -P $job | head -n 1)"
+wait $job
+status=$?
+[ $status = 22 ] && ! [ -d killed/step-00002000 ] && run plain --steps=2000 --export=plain/y && run three --resume=killed --steps=2000 --export=three/y &&
+	verdict "killed, and resumed under another cut" plain/y/model.safetensors three/y/model.safetensors ||
+	echo "not ok killed: exit $status, $(ls killed)"
+
 # In the trace, tasks of the two stages overlap in time.
 run two --steps=100 --trace=trace.json && sed -n 's/.*"cat":"task".*"ts":\([0-9.]*\),"dur":\([0-9.]*\),"pid":\([0-9]*\).*/\3 \1 \2/p' trace.json | awk '
 	$1 == 0 { from[n] = $2; to[n++] = $2 + $3 }
