@@ -106,6 +106,12 @@ awk '/x0 = Gather/ { sub(/$/, " @stage(0)") } /h1 = MatMul/ { sub(/$/, " @stage(
 one cut && for s in gpipe 1f1b pe zb-h1 zb-h2; do same $s cut exact --ranks=4 --stages=4 --schedule=$s; done &&
 	for s in interleaved zb-v v-half v-min dualpipev; do same $s cut exact --ranks=2 --stages=4 --schedule=$s; done
 
+# By MPI.
+"$ROOT/tests/setup" openmpi-bin libopenmpi-dev >log 2>&1 && one net && for o in "4 zb-h1" "8 zb-v"; do
+	tree net --ranks=4 --stages="${o% *}" --schedule="${o#* }" && make -s -C tree-net TRANSPORT=mpi STATIC= CFLAGS=-O1 >log 2>&1 &&
+		LAUNCH='mpirun --allow-run-as-root --oversubscribe -n 4' run net many && check "${o#* } on 4 by MPI" net exact || echo "not ok MPI: $(head -n 1 log)"
+done
+
 # fp16: the first steps are skipped because the scale is too large; the gradients are those of step 10.
 sgd="$sgd, precision: fp16(loss_scale: 16777216, backoff: 0.25)" DUMP=--dump-step=10
 cp net.ir half.ir
