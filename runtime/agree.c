@@ -12,7 +12,7 @@ int rt_same(Ctx *c, int n, const RtFact *mine)
 	for (int i = 0; i < n; i++) {
 		char first[RT_FACT];
 		memcpy(first, mine[i].value, sizeof first);
-		rt_broadcast(c, first, sizeof first);
+		rt_broadcast(c, 0, first, sizeof first);
 		first[RT_FACT - 1] = 0;
 		if (strcmp(first, mine[i].value))
 			code = rt_error(c, RT_PLAN, "%s: %s here, but %s on rank 0", mine[i].name, mine[i].value,

@@ -298,6 +298,36 @@ static int read_samples(Ctx *c, const RtTensor *t, void *out, int64_t batch, int
 	return rt_get(c, (char *)out + (size_t)first * each, rt_address(c, t), each ? (size_t)some * each : bytes);
 }
 
+/* Samples of the caller, and where it wants the outputs. */
+typedef struct Batches { const void *const *in; void *const *out; int64_t samples, batch; } Batches;
+
+static int64_t some_of(const Batches *b, int64_t first)
+{
+	return b->samples - first < b->batch ? b->samples - first : b->batch;
+}
+
+static int load(Ctx *c, void *arg)
+{
+	const Batches *b = arg;
+	const RtIo *p = &c->program->io[RT_INFER];
+	int64_t first = c->micro * b->batch;
+	int code = 0;
+	for (int i = 0; i < p->ninput && !code; i++)
+		code = write_samples(c, &p->input[i], b->in[i], b->batch, first, some_of(b, first));
+	return code;
+}
+
+static int take(Ctx *c, const int *output, int n, void *arg)
+{
+	const Batches *b = arg;
+	const RtIo *p = &c->program->io[RT_INFER];
+	int64_t first = c->micro * b->batch;
+	int code = 0;
+	for (int i = 0; i < n && !code; i++)
+		code = read_samples(c, &p->output[output[i]], b->out[output[i]], b->batch, first, some_of(b, first));
+	return code;
+}
+
 int rt_infer_some(RtSession *s, int64_t samples, const void *const *in, void *const *out)
 {
 	Ctx *c = &s->c;
@@ -308,16 +338,9 @@ int rt_infer_some(RtSession *s, int64_t samples, const void *const *in, void *co
 		code = rt_error(c, RT_PLAN, "this program has no inference");
 	if (!code && samples < 1)
 		code = rt_error(c, RT_USAGE, "inference takes 1 sample at least, not %" PRId64, samples);
-	for (int64_t first = 0; first < samples && !code; first += batch) {
-		int64_t some = samples - first < batch ? samples - first : batch;
-		for (int i = 0; i < p->ninput && !code; i++)
-			code = write_samples(c, &p->input[i], in[i], batch, first, some);
-		if (!code)
-			code = rt_do(c, RT_INFER);
-		for (int i = 0; i < p->noutput && !code; i++)
-			code = read_samples(c, &p->output[i], out[i], batch, first, some);
-	}
-	return code;
+	return code ? code : rt_do_batches(c, RT_INFER, (samples + batch - 1) / batch,
+		&(RtBatches){ .load = load, .take = take,
+			.arg = &(Batches){ .in = in, .out = out, .samples = samples, .batch = batch } });
 }
 
 int rt_infer(RtSession *s, const void *const *in, void *const *out)

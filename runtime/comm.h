@@ -46,7 +46,7 @@ typedef struct RtComm {
 void *rt_shared(const Ctx *, size_t *bytes);            /* comm_local.c: memory of all ranks, zero at the start */
 uint32_t rt_agree(Ctx *, uint32_t mine);                /* the value of rank 0; all ranks call it, as the next two */
 uint32_t rt_worst(Ctx *, uint32_t mine);                /* the largest value of all ranks */
-void rt_broadcast(Ctx *, void *what, size_t bytes);     /* from rank 0 to all, at most a page */
+void rt_broadcast(Ctx *, int from, void *what, size_t bytes);   /* from a rank to all, at most a page */
 uint32_t rt_stop_asked(const Ctx *);                    /* the number of signals that asked for the end */
 int rt_run(const RtProgram *, int (*body)(Ctx *, void *arg), void *arg);
 
@@ -124,6 +124,7 @@ typedef struct RtEnd {
 	_Atomic uint64_t made;          /* pieces that the walk has published, or given back */
 	_Atomic uint64_t done;          /* pieces that no peer reads any more, or that have arrived */
 	_Atomic uint64_t begun;         /* pieces of the runs that have begun */
+	_Atomic uint64_t first;         /* the first of them */
 	uint64_t seen;                  /* receives: pieces that the walk has waited for */
 	int *peer, npeer;               /* ranks that take from this one, or that it takes from, without itself */
 	bool self;                      /* this rank is one of them */
@@ -145,7 +146,7 @@ void rt_queues_fail(Ctx *, int code);                                    /* it h
 int  rt_queues_before(Ctx *, const RtActor *);                           /* waits for pieces and for room */
 void rt_queues_after(Ctx *, const RtActor *);                            /* publishes and gives back */
 int  rt_queues_drain(Ctx *);                                             /* until all published pieces are gone */
-int  rt_queues_begin(Ctx *, RtProgramKind);                              /* the next run of a program */
+int  rt_queues_begin(Ctx *, RtProgramKind, int64_t n);                   /* the next n runs of a program */
 /* The task that a rank is in as one number: program, actor, micro-batch. */
 int64_t rt_task(const Ctx *, int actor);
 /* A chain of waits: the walk waits for an end since a while, that is for rank `first`, which waits for another one, and
@@ -171,6 +172,11 @@ void rt_lane_close(Ctx *, bool failed);
 void rt_verdict_begin(Ctx *, const RtSchedule *);       /* of a step */
 bool rt_verdict_loaded(Ctx *, int code);                /* a micro-batch; false: zeros take the place of its data */
 int  rt_verdict(Ctx *);                                 /* waits for it: 0, or the exit status of all ranks */
+/* A vote on a round of batches, behind the verdict on the round before, in c->vote.all; last: waits for this one, too.
+ * An exit status: a rank is lost. */
+int  rt_verdict_round(Ctx *, bool last);
+int  rt_verdict_bad(Ctx *, int code);                   /* what went wrong with a batch: of one rank at once; of several
+                                                         * by the verdict, 0 */
 
 /* replicas.c: 0 if all ranks hold the same bytes of replicated values; all ranks call it. */
 int rt_replicas(Ctx *);

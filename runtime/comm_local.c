@@ -639,12 +639,12 @@ static int hear(Ctx *c, RtVerdict *v, bool wait)
 	return 0;
 }
 
-void rt_broadcast(Ctx *c, void *what, size_t bytes)
+void rt_broadcast(Ctx *c, int from, void *what, size_t bytes)
 {
 	if (c->nrank == 1)
 		return;
 	Local *l = c->comm->state;
-	if (c->rank == 0)
+	if (c->rank == from)
 		memcpy(l->scratch, what, bytes);
 	barrier(c);
 	memcpy(what, l->scratch, bytes);

@@ -80,15 +80,16 @@ static void settle(Ctx *c, int code)
 		end(code);
 }
 
-static void down(Ctx *c, void *word, size_t bytes)
+static void down(Ctx *c, int root, void *word, size_t bytes)
 {
 	if (c->nrank == 1)
 		return;                 /* a library has no transport */
 	Mpi *m = c->comm->state;
-	if (c->rank)
-		settle(c, rt_mpi_post(c, m, RT_MPI_AGREE, false, word, bytes, (c->rank - 1) / 2));
-	for (int k = 2 * c->rank + 1, n = 0; n < 2 && k < c->nrank; k++, n++)
-		settle(c, rt_mpi_post(c, m, RT_MPI_AGREE, true, word, bytes, k));
+	int all = c->nrank, at = (c->rank - root + all) % all;  /* the place in the tree below root */
+	if (at)
+		settle(c, rt_mpi_post(c, m, RT_MPI_AGREE, false, word, bytes, ((at - 1) / 2 + root) % all));
+	for (int k = 2 * at + 1, n = 0; n < 2 && k < all; k++, n++)
+		settle(c, rt_mpi_post(c, m, RT_MPI_AGREE, true, word, bytes, (k + root) % all));
 }
 
 static uint32_t up(Ctx *c, uint32_t worst)
@@ -108,13 +109,13 @@ static uint32_t up(Ctx *c, uint32_t worst)
 
 uint32_t rt_agree(Ctx *c, uint32_t mine)
 {
-	down(c, &mine, sizeof mine);
+	down(c, 0, &mine, sizeof mine);
 	return mine;
 }
 
-void rt_broadcast(Ctx *c, void *what, size_t bytes)
+void rt_broadcast(Ctx *c, int from, void *what, size_t bytes)
 {
-	down(c, what, bytes);
+	down(c, from, what, bytes);
 }
 
 uint32_t rt_worst(Ctx *c, uint32_t mine)

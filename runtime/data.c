@@ -31,7 +31,6 @@ struct RtLoader {
 	unsigned char *memory;
 	pthread_t thread;
 	bool running, stop;
-	int64_t first;                  /* evaluation: the first held-out sample of this batch */
 	int64_t next, due;              /* the loads that the thread fills, and that the walk takes next */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -402,6 +401,23 @@ static int load_given(Ctx *c)
 	return code;
 }
 
+/* Samples of one batch of an evaluation. */
+static int64_t eval_batch(const Ctx *c)
+{
+	const RtIo *p = &c->program->io[RT_EVAL];
+	for (int i = 0; i < p->ninput; i++)
+		if (p->input[i].feed == RT_SAMPLES && p->input[i].t.naxis > 0)
+			return p->input[i].t.dim[0];
+	return 1;
+}
+
+/* The first sample of a batch of an evaluation; one after the last batch begins with the last sample. */
+static int64_t first_of(const Ctx *c, int64_t batch)
+{
+	int64_t first = batch * eval_batch(c), held = c->data->held;
+	return held && first >= held ? held - 1 : first;
+}
+
 int rt_load(Ctx *c)
 {
 	if (c->given && c->kind == RT_TRAIN)
@@ -409,6 +425,8 @@ int rt_load(Ctx *c)
 	RtLoader *d = c->data;
 	const RtIo *p = &c->program->io[c->kind];
 	int64_t load = c->step * micros(c->program) + c->micro;
+	if (c->kind == RT_INFER && c->batches)
+		return c->batches->load(c, c->batches->arg);
 	if (!d || c->kind == RT_INFER)
 		return 0;               /* the caller has written the inputs */
 	if (d->running && c->kind == RT_TRAIN && load != d->due)
@@ -418,15 +436,19 @@ int rt_load(Ctx *c)
 	size_t at = 0;
 	int code = 0;
 	if (c->kind == RT_EVAL)
-		fill_program(d, RT_EVAL, b, -1, d->first);
+		fill_program(d, RT_EVAL, b, -1, first_of(c, c->micro));
 	else if (!ahead)
 		fill(d, b, load);
-	/* a bad sample on one rank ends the step of all: of training, by the verdict */
-	if (b->wrong.code && !(c->kind == RT_TRAIN && c->vote.code))
+	/* a bad sample on one rank ends the step or evaluation of all, by the verdict; until then, it is zeros */
+	if (b->wrong.code && !c->vote.code)
 		rt_error(c, b->wrong.code, "%s", b->wrong.text);
-	if (c->kind != RT_TRAIN || c->nrank == 1)
-		code = (int)rt_worst(c, (uint32_t)b->wrong.code);
-	else if (!rt_verdict_loaded(c, b->wrong.code) && b->at)
+	if (c->nrank == 1)
+		code = b->wrong.code;
+	else if (c->kind == RT_TRAIN)
+		rt_verdict_loaded(c, b->wrong.code);
+	else
+		rt_verdict_bad(c, b->wrong.code);
+	if (c->vote.code && b->at)
 		memset(b->at, 0, d->bytes);
 	if (code)
 		return code;
@@ -445,10 +467,14 @@ int rt_load(Ctx *c)
 	return code;
 }
 
-void rt_data_held(Ctx *c, int64_t first)
+int64_t rt_data_held(Ctx *c, int64_t *samples, int64_t *batch)
 {
 	rt_data_pause(c);
-	c->data->first = first;
+	*batch = eval_batch(c);
+	*samples = c->data && c->data->held ? c->data->held : 0;
+	if (!*samples && c->program->data.format == RT_POINTS)
+		*samples = *batch;      /* synthetic: any number will do */
+	return *samples / *batch + (*samples % *batch ? 2 : 0);
 }
 
 int rt_save_loss(Ctx *c, const float *value)
@@ -510,7 +536,15 @@ int rt_save_eval(Ctx *c, const float *sum, const float *count, const float *cons
 	int code = number(c, &c->sums.loss, sum);
 	if (!code)
 		code = number(c, &c->sums.count, count);
-	return code ? code : save_metrics(c, metrics);
+	if (!code)
+		code = save_metrics(c, metrics);
+	return code || !c->batches ? code : c->batches->take(c, NULL, 0, c->batches->arg);
+}
+
+int rt_save_outputs(Ctx *c, const int *output, int n)
+{
+	int code = rt_sync(c);
+	return code || !c->batches ? code : c->batches->take(c, output, n, c->batches->arg);
 }
 
 int rt_load_one(Ctx *c, const RtInput *in)

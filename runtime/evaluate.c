@@ -4,8 +4,11 @@
  * contribution of the repeats to each sum and count, which is subtracted: exact for everything that is additive over
  * samples.  Counts of hits stay integers, because they are multiplied before they are divided.
  *
+ * In a pipeline, batches follow each other through the stages without meeting: the ranks of the stage that reports add
+ * up, and share the sums at the end.
+ *
  * If the model keeps averages of its parameters (ema), the programs eval and infer read those. */
-#include "run.h"
+#include "comm.h"
 
 #include <math.h>
 #include <string.h>
@@ -31,22 +34,25 @@ int rt_average_off(Ctx *c)
 	return code;
 }
 
-/* total += share of what the last batch reported. */
-static void add(RtSums *total, const Ctx *c, double of, double all)
-{
-	const RtSums *s = &c->sums;
-	total->loss += s->loss * of / all;
-	total->count += s->count * of / all;
-	for (int i = 0; i < c->program->nmetric; i++) {
-		total->sum[i] += s->sum[i] * of / all;
-		total->by[i] += s->by[i] * of / all;
-	}
-}
+/* An evaluation: its samples, those of a batch, and the sums so far, on ranks that report. */
+typedef struct Evaluation { int64_t samples, batch; RtSums total; } Evaluation;
 
-static int batch_at(Ctx *c, int64_t first)
+/* total += share of what batch c->micro reported: of the batch of repeats, which stands behind the incomplete one,
+ * minus the repeats. */
+static int add(Ctx *c, const int *output, int n, void *arg)
 {
-	rt_data_held(c, first);
-	return rt_do(c, RT_EVAL);
+	Evaluation *e = arg;
+	const RtSums *s = &c->sums;
+	bool repeats = c->micro * e->batch >= e->samples;
+	double of = repeats ? -(double)(e->batch - e->samples % e->batch) : 1, all = repeats ? (double)e->batch : 1;
+	(void)output, (void)n;
+	e->total.loss += s->loss * of / all;
+	e->total.count += s->count * of / all;
+	for (int i = 0; i < c->program->nmetric; i++) {
+		e->total.sum[i] += s->sum[i] * of / all;
+		e->total.by[i] += s->by[i] * of / all;
+	}
+	return 0;
 }
 
 void rt_record_metrics(RtRecord *r, const RtProgram *p, const RtSums *s)
@@ -58,46 +64,43 @@ void rt_record_metrics(RtRecord *r, const RtProgram *p, const RtSums *s)
 	}
 }
 
-/* Samples of one batch of the evaluation. */
-static int64_t batch_of(const Ctx *c)
-{
-	const RtIo *p = &c->program->io[RT_EVAL];
-	for (int i = 0; i < p->ninput; i++)
-		if (p->input[i].feed == RT_SAMPLES && p->input[i].t.naxis > 0)
-			return p->input[i].t.dim[0];
-	return 1;
-}
-
 int rt_eval_possible(Ctx *c, int64_t *samples)
 {
 	int64_t train, dropped;
 	rt_data_counts(c, &train, samples, &dropped);
-	if (!*samples && c->program->data.format == RT_POINTS)
-		*samples = batch_of(c);         /* synthetic: any number will do */
-	if (*samples)
+	if (*samples || c->program->data.format == RT_POINTS)
 		return 0;
 	return rt_error(c, RT_DATA,
 		"no samples are held out: add validation: 0.1, or a path, to the data of the model");
 }
 
+/* The first rank that reports: in a pipeline, only those of one stage do. */
+static int reporter(const RtProgram *p)
+{
+	for (int r = 0; r < p->nrank; r++) {
+		const RtSchedule *s = p->role[p->role_of ? p->role_of[r] : 0]->schedule[RT_EVAL];
+		for (int i = 0; i < s->ntask; i++)
+			if (s->actor[s->task[i].actor].saves)
+				return r;
+	}
+	return 0;
+}
+
 int rt_eval_all(Ctx *c, RtRecord *r)
 {
-	int64_t held, batch = batch_of(c);
-	RtSums total = { 0 };
+	Evaluation e = { 0 };
+	int64_t held;
 	int code = rt_eval_possible(c, &held);
 	if (code)
 		return code;
-	for (int64_t first = 0; first < held && !code; first += batch) {
-		code = batch_at(c, first);
-		add(&total, c, 1, 1);
-		if (code || held - first >= batch)
-			continue;
-		code = batch_at(c, held - 1);
-		add(&total, c, -(double)(batch - (held - first)), (double)batch);
-	}
+	int64_t n = rt_data_held(c, &e.samples, &e.batch);
+	code = rt_do_batches(c, RT_EVAL, n, &(RtBatches){ .take = add, .arg = &e });
+	if (code)
+		return code;
+	rt_broadcast(c, reporter(c->program), &e.total, sizeof e.total);
 	*r = (RtRecord){ .eval = true, .step = c->step };
-	rt_record_add(r, "samples", (double)held);
-	rt_record_add(r, "loss", total.count != 0 ? total.loss / total.count : NAN);
-	rt_record_metrics(r, c->program, &total);
-	return code;
+	rt_record_add(r, "samples", (double)e.samples);
+	rt_record_add(r, "loss", e.total.count != 0 ? e.total.loss / e.total.count : NAN);
+	rt_record_metrics(r, c->program, &e.total);
+	return 0;
 }

@@ -254,6 +254,6 @@ int rt_folder_open(Ctx *c, const char *dir, const RtSaving *s, int *fd)
 	int code = (int)rt_worst(c, (uint32_t)(c->rank ? 0 : open_first(c, dir, s, fd, token)));
 	if (code)
 		return code;
-	rt_broadcast(c, token, sizeof token);
+	rt_broadcast(c, 0, token, sizeof token);
 	return (int)rt_worst(c, (uint32_t)(c->rank ? open_more(c, dir, fd, token) : 0));
 }

@@ -55,26 +55,36 @@ static void fetch_row(void *arg, int64_t here, int64_t there, int64_t n)
 	}
 }
 
-static int load(Ctx *c, const Set *s, int64_t first)
+/* Files that are read and written, a batch after the other. */
+typedef struct Files { Set s; struct Out *out; unsigned char *host; int64_t batch; } Files;
+
+/* After bad data on any rank, zeros take the place of inputs: other ranks wait for what is computed from them. */
+static int load(Ctx *c, void *arg)
 {
+	const Files *files = arg;
 	const RtIo *p = &c->program->io[RT_INFER];
-	Wrong w = { 0 };
+	Wrong w = { .code = (int)c->vote.code };
 	int code = 0;
-	c->piece = c->runs[RT_INFER];   /* of the next run */
 	for (int i = 0; i < p->ninput && !code; i++) {
 		const RtInput *in = &p->input[i];
 		size_t bytes = rt_bytes(c, &in->t);
-		Fetch f = { .s = s, .in = in, .column = i, .first = first, .width = rt_sample_elements(&in->t),
-			.wrong = &w };
+		Fetch f = { .s = &files->s, .in = in, .column = i, .first = c->micro * files->batch,
+			.width = rt_sample_elements(&in->t), .wrong = &w };
 		f.to = rt_host(c, rt_address(c, &in->t), bytes);
-		rt_rows(c, &in->t, fetch_row, &f);
-		code = w.code ? rt_error(c, w.code, "%s", w.text) : rt_put(c, rt_address(c, &in->t), bytes);
+		if (!w.code)
+			rt_rows(c, &in->t, fetch_row, &f);
+		if (w.code && !c->vote.code)
+			code = rt_verdict_bad(c, rt_error(c, w.code, "%s", w.text));
+		if (w.code)
+			memset(f.to, 0, bytes);
+		if (!code)
+			code = rt_put(c, rt_address(c, &in->t), bytes);
 	}
-	return (int)rt_worst(c, (uint32_t)code);
+	return code;
 }
 
 /* An output file: rank 0 writes its header, every rank the rows that it is the first to hold. */
-typedef struct Out { int fd, bad; size_t head; const RtTensor *t; int64_t first, samples, batch;
+typedef struct Out { int fd; bool bad; size_t head; const RtTensor *t; int64_t first, samples, batch;
 	const unsigned char *from; } Out;
 
 static int create(Ctx *c, const char *folder, const RtTensor *t, int64_t samples, int64_t batch, Out *o)
@@ -109,26 +119,25 @@ static void store_row(void *arg, int64_t here, int64_t there, int64_t n)
 
 static int store(Ctx *c, Out *o, unsigned char *host, int64_t first)
 {
+	if (!rt_first_on(c->program, c->rank, o->t))
+		return 0;
 	int code = rt_get(c, host, rt_address(c, o->t), rt_bytes(c, o->t));
 	o->first = first;
 	o->from = host;
-	if (!code && rt_first_on(c->program, c->rank, o->t))
+	if (!code)
 		rt_rows(c, o->t, store_row, o);
-	return code || !o->bad ? code : rt_error(c, RT_DATA, "cannot write %s: %s", o->t->name, strerror(errno));
+	if (!code && o->bad)
+		code = rt_error(c, RT_DATA, "cannot write %s: %s", o->t->name, strerror(errno));
+	return code;
 }
 
-static int all_batches(Ctx *c, const Set *s, Out *o, unsigned char *host, int64_t batch)
+static int store_all(Ctx *c, const int *output, int n, void *arg)
 {
-	const RtIo *p = &c->program->io[RT_INFER];
-	int code = 0;
-	for (int64_t first = 0; first < s->n && !code; first += batch) {
-		code = load(c, s, first);
-		if (!code)
-			code = rt_do(c, RT_INFER);
-		for (int i = 0; i < p->noutput && !code; i++)
-			code = store(c, &o[i], host, first);
-	}
-	return code;
+	const Files *f = arg;
+	int code = (int)c->vote.code;
+	for (int i = 0; i < n && !code; i++)
+		code = store(c, &f->out[output[i]], f->host, c->micro * f->batch);
+	return code ? rt_verdict_bad(c, code) : 0;
 }
 
 /* Rank 0 creates the files, the others open them. */
@@ -147,10 +156,10 @@ static int create_all(Ctx *c, const char *folder, int64_t samples, int64_t batch
 int rt_infer_files(Ctx *c, const char *folder)
 {
 	const RtIo *p = &c->program->io[RT_INFER];
-	Set s = { 0 };
 	Out o[OUTPUTS];
 	size_t most = 1;
 	int64_t batch = p->ninput && p->input[0].t.naxis ? p->input[0].t.dim[0] : 0;
+	Files f = { .out = o, .batch = batch };
 	if (!p->noutput || p->noutput > OUTPUTS)
 		return rt_error(c, RT_PLAN, "this program has no inference");
 	for (int i = 0; i < p->ninput; i++)
@@ -160,19 +169,21 @@ int rt_infer_files(Ctx *c, const char *folder)
 		o[i].fd = -1;
 		most = rt_bytes(c, &p->output[i]) > most ? rt_bytes(c, &p->output[i]) : most;
 	}
-	int code = open_inputs(c, folder, &s);
+	int code = open_inputs(c, folder, &f.s);
 	code = (int)rt_worst(c, (uint32_t)code);
 	if (!code)
-		code = create_all(c, folder, s.n, batch, o);
-	unsigned char *host = code ? NULL : malloc(most);
+		code = create_all(c, folder, f.s.n, batch, o);
+	if (!code && !(f.host = malloc(most)))
+		code = rt_error(c, RT_MEMORY, "no memory");
 	if (!code)
-		code = host ? all_batches(c, &s, o, host, batch) : rt_error(c, RT_MEMORY, "no memory");
+		code = rt_do_batches(c, RT_INFER, (f.s.n + batch - 1) / batch,
+			&(RtBatches){ .load = load, .take = store_all, .arg = &f });
 	for (int i = 0; i < p->noutput; i++)
 		if (o[i].fd >= 0 && close(o[i].fd) && !code)
 			code = rt_error(c, RT_DATA, "cannot write %s: %s", p->output[i].name, strerror(errno));
 	if (!code && c->rank == 0)
-		printf("%" PRId64 " samples\n", s.n);
-	free(host);
-	set_close(&s);
+		printf("%" PRId64 " samples\n", f.s.n);
+	free(f.host);
+	set_close(&f.s);
 	return code;
 }

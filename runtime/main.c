@@ -336,8 +336,8 @@ static int find_checkpoint(Ctx *c, Args *a)
 	int code = (int)rt_worst(c, (uint32_t)(c->rank ? 0 : rt_resume_find(c, dir, a->last_good, &a->from)));
 	if (code)
 		return code;
-	rt_broadcast(c, &a->from.step, sizeof a->from.step);
-	rt_broadcast(c, &a->from.itself, sizeof a->from.itself);
+	rt_broadcast(c, 0, &a->from.step, sizeof a->from.step);
+	rt_broadcast(c, 0, &a->from.itself, sizeof a->from.itself);
 	code = (int)rt_worst(c, (uint32_t)(c->rank ? rt_resume_at(c, dir, c->first_here, &a->from) : 0));
 	if (!code && a->seed_given && (uint64_t)a->seed != a->from.seed)
 		code = rt_error(c, RT_USAGE, "the checkpoint was trained with --seed=%" PRIu64, a->from.seed);
@@ -365,6 +365,7 @@ static int not_a_number(Ctx *c, const Args *a)
 	return RT_NUMERIC;
 }
 
+/* RT_STOPPED: a signal ended it, and nothing is reported. */
 static int evaluate(Ctx *c, RtReport *r)
 {
 	RtRecord what;
@@ -412,6 +413,10 @@ static int train_steps(Ctx *c, const Args *a, RtReport *r)
 		bool due = a->save_every && c->step % a->save_every == 0, end = stop || c->step == r->steps;
 		if (a->eval_every && !stop && (c->step % a->eval_every == 0 || end))
 			code = evaluate_between(c, r);
+		if (code == RT_STOPPED) {
+			code = 0;
+			stop = end = true;
+		}
 		if (!code && (a->checkpoint ? due || end : end))
 			code = rt_replicas(c);
 		if (!code && a->checkpoint && (due || end))

@@ -49,7 +49,9 @@ typedef struct RtActor {
 	 * free copy; give: it is the last to read their oldest piece. */
 	const int *wait, *make, *give; int nwait, nmake, ngive;
 } RtActor;
-typedef struct RtTask { int actor, micro; } RtTask;     /* micro: the micro-batch; -1: once per step */
+/* Of a step, micro is the micro-batch; -1: once per step.  Evaluation and inference have the tasks of one batch, which
+ * repeat: in turn t a task with micro l runs for batch t - l, if there is one; -1: once, before all batches. */
+typedef struct RtTask { int actor, micro; } RtTask;
 
 /* An end of a queue: values that one stage sends to another on a separate channel.  A piece is one micro-batch of them.
  * For each of its n values: the transfer, and the numbers of the values that are sent and received. */

@@ -130,7 +130,7 @@ static int open_end(Ctx *c, const RtSchedule *s, RtEnd *e)
 	e->to = e->from + e->queue->copies;
 	for (int i = 0, k = 0; i < s->ntask; i++)
 		if (s->task[i].actor == actor)
-			e->order[k++] = s->task[i].micro < 0 ? 0 : s->task[i].micro;
+			e->order[k++] = e->kind != RT_TRAIN || s->task[i].micro < 0 ? 0 : s->task[i].micro;
 	int code = find_peers(c, e);
 	return !code && c->comm->end_open ? c->comm->end_open(c, e) : code;
 }
@@ -391,11 +391,15 @@ void rt_queues_warn(const Ctx *c, const RtChain *k)
 	const RtProgram *p = c->program;
 	const RtEnd *e = k->end;
 	const RtSchedule *s = p->role[p->role_of ? p->role_of[k->last] : 0]->schedule[k->task >> 56];
-	int64_t micro = rt_end_piece(c, e, atomic_load(&e->done)) % rt_micros(c, e->kind);
-	fprintf(stderr, "rank %d step %lld: %s %s of micro-batch %lld waits %.0f s for rank %d; rank %d %s, in %s of "
-		"micro-batch %d\n", c->rank, (long long)k->step, e->queue->sends ? "send" : "receive", e->queue->name,
-		(long long)micro, k->seconds, k->first, k->last, k->circle ? "is in a cycle of waits" : "does not wait",
-		s->actor[k->task >> 32 & 0xFFFFFF].name, (int)(k->task & 0xFFFFFFFF));
+	bool trains = e->kind == RT_TRAIN;
+	int64_t piece = rt_end_piece(c, e, atomic_load(&e->done)), micro = trains ? piece % rt_micros(c, e->kind)
+		: piece - (int64_t)(atomic_load(&e->first) / (uint64_t)e->per);
+	const char *of = trains ? "micro-batch" : "batch";
+	fprintf(stderr, "rank %d step %lld: %s %s of %s %lld waits %.0f s for rank %d; rank %d %s, in %s of "
+		"%s %d\n", c->rank, (long long)k->step, e->queue->sends ? "send" : "receive", e->queue->name,
+		of, (long long)micro, k->seconds, k->first, k->last,
+		k->circle ? "is in a cycle of waits" : "does not wait",
+		s->actor[k->task >> 32 & 0xFFFFFF].name, of, (int)(k->task & 0xFFFFFFFF));
 }
 
 /* Waits until all published pieces are gone. */
@@ -409,7 +413,7 @@ int rt_queues_drain(Ctx *c)
 	return code;
 }
 
-int rt_queues_begin(Ctx *c, RtProgramKind kind)
+int rt_queues_begin(Ctx *c, RtProgramKind kind, int64_t n)
 {
 	RtQueues *q = c->queues;
 	int code = 0;
@@ -421,8 +425,11 @@ int rt_queues_begin(Ctx *c, RtProgramKind kind)
 		atomic_store(&q->open, (int)kind);
 		rt_lane_unlock(c);
 	}
-	for (int i = 0; i < q->nend[kind]; i++)
-		atomic_store(&q->end[kind][i].begun, (uint64_t)(c->runs[kind] + 1) * (uint64_t)q->end[kind][i].per);
+	for (int i = 0; i < q->nend[kind]; i++) {
+		RtEnd *e = &q->end[kind][i];
+		atomic_store(&e->first, (uint64_t)c->runs[kind] * (uint64_t)e->per);
+		atomic_store(&e->begun, (uint64_t)(c->runs[kind] + n) * (uint64_t)e->per);
+	}
 	rt_lane_ring(c);
 	return code;
 }

@@ -30,6 +30,15 @@ typedef struct RtVote {
 	bool reports, sent, known;       /* reports: this rank reports the loss */
 } RtVote;
 
+/* What an evaluation or inference does besides its actions, for batch c->micro: fills inputs, which the data set does
+ * not; takes outputs with these indices, of an evaluation those in c->sums.  NULL: nothing.  An exit status after
+ * rt_error. */
+typedef struct RtBatches {
+	int (*load)(Ctx *, void *arg);
+	int (*take)(Ctx *, const int *output, int n, void *arg);
+	void *arg;
+} RtBatches;
+
 /* The context of a rank, the first argument of every kernel. */
 struct Ctx {
 	const RtProgram *program;
@@ -60,7 +69,8 @@ struct Ctx {
 	RtProgramKind kind;             /* of the program that runs */
 	double loss;                    /* reported by the last step */
 	RtSums sums;                    /* reported by the last step or the last batch of an evaluation */
-	int64_t micro;                  /* the current micro-batch, from 0 */
+	int64_t micro;                  /* the current micro-batch, from 0; of an evaluation or inference: the batch */
+	const RtBatches *batches;       /* of the evaluation or inference that runs; NULL: none */
 	RtVote vote;                    /* of the last step */
 	int64_t runs[RT_PROGRAMS];      /* steps, batches and inferences of this process that have begun */
 	int64_t piece;                  /* the current micro-batch, counted over all runs of the program */
@@ -116,6 +126,7 @@ int rt_load(Ctx *);
 int rt_save_loss(Ctx *, const float *value);
 int rt_save_step(Ctx *, const float *loss, const double *rate, const float *norm, const float *const *metrics);
 int rt_save_eval(Ctx *, const float *sum, const float *count, const float *const *metrics);
+int rt_save_outputs(Ctx *, const int *output, int n);   /* of an inference, by their indices */
 
 /* lane.c: a bucket of transfers between the same ranks: completed at once; or started, and finished later.  A started
  * bucket is named by its first result. */

@@ -27,6 +27,7 @@ int  rt_write_at(int fd, const void *, size_t bytes, uint64_t at);      /* 0 whe
 
 /* actor.c: walks a schedule.  0, or the exit status of the first action that failed. */
 int   rt_do(Ctx *, RtProgramKind);                                         /* one step, one batch, one inference */
+int   rt_do_batches(Ctx *, RtProgramKind, int64_t n, const RtBatches *); /* RT_STOPPED: a signal asked for the end */
 void *rt_value(const Ctx *, int value);                                  /* its address on this rank */
 int64_t rt_offset(const RtProgram *, int value, int64_t piece);         /* of a piece, in the slab or the window */
 
@@ -104,8 +105,9 @@ int  rt_data_same(Ctx *);                                       /* RT_DATA: a fi
                                                                  * ranks, after rt_data_print */
 size_t rt_data_tables(const Ctx *);                             /* bytes of tables of files, if there are many */
 int  rt_check_range(Ctx *, const RtInput *, const void *from);  /* 0, or RT_DATA after rt_error */
-void rt_data_held(Ctx *, int64_t first);                        /* the held-out samples that an evaluation loads next;
-                                                                 * stops reading ahead */
+/* Stops reading ahead: the number of batches of an evaluation; an incomplete one, and one of its last sample alone,
+ * are the last two (evaluate.c).  samples: to evaluate, 0: none; batch: samples of each batch. */
+int64_t rt_data_held(Ctx *, int64_t *samples, int64_t *batch);
 int  rt_load_one(Ctx *, const RtInput *);                       /* one input, without a data set: for tests */
 
 /* report.c: a record holds the named numbers of one step or evaluation.  Every sink takes every record. */

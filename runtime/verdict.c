@@ -6,7 +6,10 @@
  *
  * A rank votes once per step, as soon as it can, and continues; it waits for the votes of the others where it reports
  * the loss, or before its first update.  After bad data it computes with zeros, so that other ranks get the values that
- * they wait for.  There is no other barrier in or between steps. */
+ * they wait for.  There is no other barrier in or between steps.
+ *
+ * An evaluation or inference is a run of many batches, so ranks vote after each round of batches and hear the verdict
+ * on the round before (actor.c).  It ends with a verdict that all ranks wait for. */
 #include "comm.h"
 
 void rt_verdict_begin(Ctx *c, const RtSchedule *s)
@@ -40,11 +43,11 @@ bool rt_verdict_loaded(Ctx *c, int code)
 	return !v->code;
 }
 
-int rt_verdict(Ctx *c)
+/* Waits for the verdict; without another thread, queues advance meanwhile. */
+static int hear(Ctx *c)
 {
 	RtVote *v = &c->vote;
 	int code = 0;
-	say(c);
 	for (int turn = 0; c->nrank > 1 && !v->known && !code; turn++) {
 		bool wait = !c->queues || rt_lane_threaded(c);
 		code = c->comm->hear(c, &v->all, wait);
@@ -55,7 +58,39 @@ int rt_verdict(Ctx *c)
 		turn = code ? turn : -1;
 		code = code > 0 ? code : 0;
 	}
+	return code;
+}
+
+int rt_verdict(Ctx *c)
+{
+	RtVote *v = &c->vote;
+	say(c);
+	int code = hear(c);
 	if (code)
 		return code;
 	return v->all.code ? (int)v->all.code : v->all.not_finite ? RT_NUMERIC : 0;
+}
+
+int rt_verdict_round(Ctx *c, bool last)
+{
+	RtVote *v = &c->vote;
+	int code = v->sent ? hear(c) : 0;
+	if (code || (!last && (v->all.code || v->all.stop)))
+		return code;
+	v->sent = v->known = false;
+	say(c);
+	if (c->nrank == 1)
+		v->all.stop = c->comm && rt_stop_asked(c);
+	else if (last)
+		return hear(c);
+	else
+		v->all = (RtVerdict){ 0 };
+	return 0;
+}
+
+int rt_verdict_bad(Ctx *c, int code)
+{
+	RtVote *v = &c->vote;
+	v->code = (uint32_t)code > v->code ? (uint32_t)code : v->code;
+	return c->nrank == 1 ? code : 0;
 }

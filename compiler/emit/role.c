@@ -122,17 +122,25 @@ void role_about(const Emit *e, Text *t, const Action *a)
 	}
 }
 
-/* Whether a rank has an action in its list. */
-static bool does(const Action *a, int rank)
+static bool has_task(const Role *r, int block)
 {
-	return times_runs(a, rank);
+	int i = 0;
+	while (i < r->ntask && r->task[i].block != block)
+		i++;
+	return i < r->ntask;
+}
+
+/* Whether a role has an action in its list: what is of no node, if it runs its block. */
+static bool does(const Role *r, const Action *a)
+{
+	return times_runs(a, r->rank[0]) && (a->n || has_task(r, a->block));
 }
 
 int role_before(const Role *r, int action)
 {
 	int n = 0;
 	for (int i = 0; i < action; i++)
-		n += does(&r->step[i], r->rank[0]);
+		n += does(r, &r->step[i]);
 	return n;
 }
 
@@ -224,10 +232,7 @@ static BlockSpan *spans_of(const Sched *s, const Role *all, int *n)
 	for (int i = 0; i < p->nblock; i++) {
 		const Block *b = &p->block[i];
 		BlockSpan x = { b, role_before(all, b->from), role_before(all, b->to) };
-		int task = 0;
-		while (task < all->ntask && all->task[task].block != i)
-			task++;
-		if (x.from < x.to || task < all->ntask)
+		if (x.from < x.to || has_task(all, i))
 			arena_push(s->e->tree.arena, list, *n, x);
 	}
 	return list;
@@ -435,7 +440,7 @@ Role role_own(const Emit *e, const Role *r)
 	for (int i = 0; i < r->nstep; i++) {
 		own.body = i == r->body ? own.nstep : own.body;
 		own.after = i == r->after ? own.nstep : own.after;
-		if (!does(&r->step[i], r->rank[0]))
+		if (!does(r, &r->step[i]))
 			continue;
 		arena_push(e->tree.arena, own.step, own.nstep, r->step[i]);
 		own.step[own.nstep - 1].id = own.nstep - 1;

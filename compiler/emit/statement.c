@@ -205,6 +205,21 @@ static const char *all_values(Arena *a, const Action *act)
 	return s;
 }
 
+/* An inference names its outputs by their indices: in a pipeline, each stage reports its own. */
+static void emit_outputs(const Print *p)
+{
+	const Graph *g = p->e->g;
+	int n = 0;
+	text_add(p->t, "rt_save_outputs(c, (const int[]){");
+	for (int i = 0; i < g->nout; i++)
+		for (int k = 0; k < p->a->ntake; k++)
+			if (p->a->take[k] && p->a->take[k] == slot_of(p->e->plan, g->out[i])) {
+				text_add(p->t, "%s %d", n++ ? "," : "", i);
+				break;
+			}
+	text_add(p->t, " }, %d)", n);
+}
+
 /* What is no kernel: loading, reporting, transfers. */
 static void print_other(Print *p)
 {
@@ -216,7 +231,7 @@ static void print_other(Print *p)
 	else if (p->e->now->kind == PROGRAM_STEP)
 		emit_save(p);
 	else if (p->e->now->kind == PROGRAM_INFER)
-		text_add(p->t, "rt_sync(c)");
+		emit_outputs(p);
 	else {
 		text_add(p->t, "rt_save_eval(c, %s, %s", statement_param(p, a->take[0], false),
 			statement_param(p, a->take[1], false));

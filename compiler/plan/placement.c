@@ -308,6 +308,51 @@ static Value *constant_at(Graph *g, const bool *state, Value *v, Placement *at)
 	return copy;
 }
 
+/* Evaluation and inference of a pipeline, whose ranks do not meet after a batch. */
+static bool passes_on(const Graph *g, const Plan *p)
+{
+	return p->stages && !g->model->plan->training;
+}
+
+/* The operand of a node that the latest stage makes; NULL: none is of a stage. */
+static const Node *latest(const Node *n)
+{
+	const Node *last = NULL;
+	for (int i = 0; i < n->nin; i++) {
+		const Node *d = n->in[i] ? n->in[i]->def : NULL;
+		if (d && d->graph == n->graph && d->stage >= 0 && (!last || d->stage > last->stage))
+			last = d;
+	}
+	return last;
+}
+
+/* A node that follows several stages is in the last of them. */
+static void follow_stage(Node *n, Placement *all)
+{
+	const Node *last = n->stage < 0 ? latest(n) : NULL;
+	if (!last || (n->place != all && n->place != last->place))
+		return;
+	n->place = last->place;
+	n->stage = last->stage;
+}
+
+/* Results of evaluation and inference stay in their stage; those of an evaluation meet in the last one that makes
+ * one. */
+static void place_results(Graph *g, Placement *all)
+{
+	const Node *last = NULL;
+	for (int i = 0; i < g->nout; i++) {
+		const Node *d = g->out[i]->def;
+		if (d && d->stage >= 0 && (!last || d->stage > last->stage))
+			last = d;
+	}
+	for (int i = 0; i < g->nout; i++) {
+		Value *v = g->out[i];
+		bool here = v->def && v->def->place != all;
+		hold(v, !here || !last ? all : stages_one_report(g) ? last->place : v->def->place);
+	}
+}
+
 static void place_node(Graph *g, Plan *p, const bool *state, Node *n, Placement *all)
 {
 	const Arg *on = given_on(n);
@@ -315,6 +360,8 @@ static void place_node(Graph *g, Plan *p, const bool *state, Node *n, Placement 
 	if (begins_sum(n) && p->stages)
 		return;
 	n->place = at ? at : beside(n, all);
+	if (!on && passes_on(g, p))
+		follow_stage(n, all);
 	place_sum(n);
 	for (int i = 0; i < n->nin; i++) {
 		n->in[i] = n->in[i] ? constant_at(g, state, n->in[i], n->place) : NULL;
@@ -325,6 +372,8 @@ static void place_node(Graph *g, Plan *p, const bool *state, Node *n, Placement 
 		Value *v = n->out[i];
 		if (v && v->into && v->into->place)
 			hold(v, v->into->place);
+		else if (v && v->output && passes_on(g, p))
+			continue;               /* place_results */
 		else
 			hold(v, v && reported(v) ? all : n->place);
 	}
@@ -382,6 +431,8 @@ int placement_find(Graph *g, Plan *own)
 		for (int i = 0; i < g->nnode; i++)
 			if (!g->node[i]->place)
 				g->node[i]->place = all;
+		if (passes_on(g, p))
+			place_results(g, all);
 		for (int i = 0; i < g->nvalue; i++)
 			hold(g->value[i], first);
 		write_down(g);

@@ -557,3 +557,8 @@ void stages_updates(Graph *g)
 	for (int i = 0; i < g->nout; i++)
 		report_once(g, i);
 }
+
+bool stages_one_report(const Graph *g)
+{
+	return g->model->program && !strcmp(g->model->program, "eval");
+}

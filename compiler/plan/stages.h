@@ -36,6 +36,7 @@ int  stages_choose_micros(Model *, bool *free, int *stages, int64_t *from);
 bool stages_cut_free(Graph *);                               /* the stages are read, and no node has @stage */
 bool stages_cut_differs(Graph *, const Loads *);             /* by these loads from the cut that they are of */
 void stages_updates(Graph *);                                /* what runs once, after the micro-batches */
+bool stages_one_report(const Graph *);                       /* an evaluation: one stage reports all outputs */
 
 /* checkpoints.c: what the backward pass computes again, so that a rank fits into its memory. */
 typedef struct Checkpoints {

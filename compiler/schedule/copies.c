@@ -137,9 +137,10 @@ static bool same_order(const Role *r, int x, int y)
  * that goes backwards through its micro-batches), every micro-batch has a copy of its own.  Then no block waits for
  * room in a step, and a rank receives nothing for a step that it has not begun, so they may be given back by the first
  * reader. */
-static void queue_copies(const Plan *p, const Role *r, Queue *q, int *left)
+static void queue_copies(Graph *g, const Role *r, Queue *q, int *left)
 {
-	int micros = p->stages->pipe.micros, more = micros > 1;
+	const Plan *p = g->model->plan;
+	int micros = tasks_micros(p), more = micros > 1;
 	bool others = false;
 	Touch t = { .block = (int[]){ q->to, q->last }, .n = 1 + (q->last != q->to) };
 	if (!on(q->make[0], r)) {
@@ -149,6 +150,9 @@ static void queue_copies(const Plan *p, const Role *r, Queue *q, int *left)
 	}
 	bool ordered = same_order(r, q->to, q->last);
 	int copies = ordered ? in_flight(r, &t, left, &others) + more : micros;
+	int apart = tasks_repeat(p) ? orders_apart(p->stages, p->block[q->from].stage, p->block[q->last].stage,
+		g->scratch) : 0;
+	copies = copies > apart + more ? copies : apart + more;
 	q->last = ordered ? q->last : q->to;
 	for (int k = 0; k < q->n; k++)
 		need(q->make[k], copies, LIFE_ALWAYS);
@@ -183,9 +187,9 @@ static void note_copies(Graph *g)
 void copies_find(Graph *g)
 {
 	Plan *p = g->model->plan;
-	int *left = arena_array(g->scratch, int, p->stages->pipe.micros + 1);
+	int *left = arena_array(g->scratch, int, tasks_micros(p) + 1);
 	for (int k = 0; k < p->nrole; k++) {
-		const Role *r = &p->role[k];
+		const Role played = tasks_played(p, &p->role[k], g->scratch), *r = &played;
 		const Touch *of = copies_touched(p, r, g->scratch);
 		for (int i = 0; i < p->nslot; i++) {
 			Slot *s = p->slot[i];
@@ -193,7 +197,7 @@ void copies_find(Graph *g)
 				slot_copies(p, r, s, &of[i], left);
 		}
 		for (int i = 0; i < p->nqueue; i++)
-			queue_copies(p, r, &p->queue[i], left);
+			queue_copies(g, r, &p->queue[i], left);
 	}
 	note_copies(g);
 	for (int i = 0; i < p->nqueue; i++) {

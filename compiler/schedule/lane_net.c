@@ -196,10 +196,11 @@ void lane_net_of(Graph *g, Arena *a, LaneNet *net)
 		for (int m = 0; m < p->queue[i].n; m++)
 			k.queued[p->queue[i].make[m]->store->v->id] = true;
 	for (int i = 0; i < p->nrole; i++) {
+		const Role played = tasks_played(p, &p->role[i], a);
 		net->role[i].name = arena_printf(a, "rank %d", p->role[i].rank[0]);
-		add_blocks(&k, &p->role[i], &net->role[i]);
-		k.touch = copies_touched(p, &p->role[i], a);
-		add_kept(&k, &p->role[i], &net->role[i]);
+		add_blocks(&k, &played, &net->role[i]);
+		k.touch = copies_touched(p, &played, a);
+		add_kept(&k, &played, &net->role[i]);
 	}
 	number_meets(&k);
 	for (int i = 0; i < p->nqueue; i++)

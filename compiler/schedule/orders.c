@@ -217,13 +217,51 @@ int orders_find(Graph *g, PipeOrder *o)
 	return code || why ? -1 : 0;
 }
 
-/* Evaluation and inference: forward only. */
+/* Evaluation and inference: forward only, one batch after the other.  A rank repeats one list, in which each of its
+ * stages is at another batch: `micro` is the lag, in turns of the list.  In units of the longest stage, stage s of a
+ * batch m runs at start[s] + m * period, and the stages of a rank fill the period:
+ *
+ *   rank 0   F0 0  .     F0 1  F2 0  F0 2  F2 1  ..      stages 0 and 2, period 2: start 0, 3; lag 0, 1
+ *   rank 1   .     F1 0  F3 -  F1 1  F3 0  F1 2  ..      stages 1 and 3: start 1, 4; lag 0, 2
+ */
+static int *forward_starts(const Pipeline *pipe, Arena *a, int *period)
+{
+	int *of = arena_array(a, int, pipe->nrank), *start = arena_array(a, int, pipe->nstage);
+	*period = 1;
+	for (int i = 0; i < pipe->nstage; i++)
+		if (++of[pipe->stage[i].rank] > *period)
+			*period = of[pipe->stage[i].rank];
+	bool *taken = arena_array(a, bool, pipe->nrank * *period);
+	for (int i = 0; i < pipe->nstage; i++) {
+		bool *mine = taken + pipe->stage[i].rank * *period;
+		start[i] = i ? start[i - 1] + 1 : 0;
+		while (mine[start[i] % *period])
+			start[i]++;
+		mine[start[i] % *period] = true;
+	}
+	return start;
+}
+
 void orders_forward(const Stages *s, Arena *a, PipeOrder *o)
 {
-	o->task = arena_array(a, PipeTask *, s->pipe.nrank);
-	o->ntask = arena_array(a, int, s->pipe.nrank);
-	for (int i = 0; i < s->pipe.nstage; i++) {
-		int r = s->pipe.stage[i].rank;
-		arena_push(a, o->task[r], o->ntask[r], ((PipeTask){ BLOCK_F, i, 0 }));
+	const Pipeline *pipe = &s->pipe;
+	int period, *start = forward_starts(pipe, a, &period);
+	o->task = arena_array(a, PipeTask *, pipe->nrank);
+	o->ntask = arena_array(a, int, pipe->nrank);
+	for (int r = 0; r < pipe->nrank; r++) {
+		int first = -1;                 /* the turn of its first stage */
+		for (int i = 0; i < pipe->nstage && first < 0; i++)
+			first = pipe->stage[i].rank == r ? start[i] / period : -1;
+		for (int at = 0; at < period; at++)
+			for (int i = 0; i < pipe->nstage; i++)
+				if (pipe->stage[i].rank == r && start[i] % period == at)
+					arena_push(a, o->task[r], o->ntask[r],
+						((PipeTask){ BLOCK_F, i, start[i] / period - first }));
 	}
+}
+
+int orders_apart(const Stages *s, int from, int to, Arena *a)
+{
+	int period, *start = forward_starts(&s->pipe, a, &period);
+	return (start[to] - start[from] + period - 1) / period;
 }

@@ -216,7 +216,8 @@ int prove_bytes(Graph *g)
 {
 	const Plan *p = g->model->plan;
 	for (int i = 0; i < p->nrole; i++) {
-		Bytes b = { .g = g, .p = p, .r = &p->role[i] };
+		const Role played = tasks_played(p, &p->role[i], g->scratch);
+		Bytes b = { .g = g, .p = p, .r = &played };
 		find_uses(&b);
 		index_blocks(&b);
 		if (play(&b))

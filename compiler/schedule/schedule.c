@@ -213,6 +213,35 @@ found:;
 		r->step[i].id = i;
 }
 
+/* A forward pass of a pipeline reports at the end of a stage: an evaluation all at the end of the last one that
+ * computes an output, an inference each output where it is computed.  What all ranks have, the first one reports. */
+static int report_stage(const Graph *g, const Value *v)
+{
+	const Pipeline *pipe = &g->model->plan->stages->pipe;
+	int last = -1, first = 0;
+	for (int i = 0; i < g->nout && stages_one_report(g); i++)
+		if (g->out[i]->def && g->out[i]->def->stage > last)
+			last = g->out[i]->def->stage;
+	while (pipe->stage[first].rank)
+		first++;
+	if (last < 0 && v->def)
+		last = v->def->stage;
+	return last < 0 ? first : last;
+}
+
+/* Adds a report of the outputs of a stage, if it has some; -1: of all. */
+static Action *report(Graph *g, List *l, int stage)
+{
+	Action *save = stage < 0 ? add(l, ACT_SAVE, NULL) : NULL;
+	for (int i = 0; i < g->nout; i++) {
+		if (stage >= 0 && report_stage(g, g->out[i]) != stage)
+			continue;
+		save = save ? save : add(l, ACT_SAVE, NULL);
+		take(l, save, slot_of(g->model->plan, g->out[i]));
+	}
+	return save;
+}
+
 /* Groups in the order of their blocks.  The body begins by loading a micro-batch. */
 static void schedule_role(Graph *g, Plan *p, Role *r)
 {
@@ -228,12 +257,12 @@ static void schedule_role(Graph *g, Plan *p, Role *r)
 		for (int i = 0; i < p->ngroup; i++)
 			if (of[i] == b)
 				schedule_group(g, &step, &p->group[i]);
+		if (tasks_repeat(p) && p->block[b].kind == BLOCK_F)
+			report(g, &step, p->block[b].stage);
 	}
 	if (!p->stages && (p->train.microbatches < 2 || g->model->main))
 		step.block--;                   /* one block: the body ends the step */
-	Action *save = add(&step, ACT_SAVE, NULL);      /* outputs live to the end */
-	for (int i = 0; i < g->nout; i++)
-		take(&step, save, slot_of(p, g->out[i]));
+	Action *save = tasks_repeat(p) ? NULL : report(g, &step, -1);           /* outputs live to the end */
 	const struct { const char *name; DType type; } reported[] = { { optimizer_rate, DT_DOUBLE },
 		{ optimizer_norm, DT_FLOAT } };
 	for (int i = 0; i < 2 && !g->model->main && p->training; i++)

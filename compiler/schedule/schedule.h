@@ -62,8 +62,7 @@ struct Group {
 bool fuse_room(const Plan *, const Value *);     /* a product may be written to it before its epilogue has run */
 int fuse_run(Graph *);
 
-/* schedule.c: one list of actions per role. */
-/* a transfer is one COLLECTIVE, or a START and a FINISH */
+/* schedule.c: one list of actions per role.  A transfer is one COLLECTIVE, or a START and a FINISH. */
 typedef enum { ACT_LOAD, ACT_COMPUTE, ACT_COLLECTIVE, ACT_START, ACT_FINISH, ACT_SAVE } ActKind;
 typedef struct Action {
 	ActKind kind;
@@ -84,8 +83,7 @@ typedef struct Action {
 	 * them */
 	bool elementwise;
 } Action;
-/* peers read its result too, and it may overwrite its operand */
-bool schedule_all_reduce(const Action *);
+bool schedule_all_reduce(const Action *);       /* peers read its result too, and it may overwrite its operand */
 /* A block runs for a micro-batch: actions from .. to - 1 of the list, which is one for all roles; a rank runs those
  * that it takes part in. */
 struct Block {
@@ -102,7 +100,7 @@ struct Queue {
 	int from, to, last;             /* blocks: the maker; at the receivers, the first and the last reader */
 	int out, in;                    /* copies at the senders and at the receivers */
 };
-typedef struct Task { int block, micro; } Task;         /* micro -1: once per step */
+typedef struct Task { int block, micro; } Task; /* micro -1: once; of evaluation and inference: how far it is behind */
 struct Role {
 	int id;
 	int nrank, *rank;               /* the ranks that play it */
@@ -111,8 +109,7 @@ struct Role {
 	Task *task; int ntask;          /* what a rank does in a step, in order */
 };
 
-/* the end of the actions from this one on that transfers may move among: those of its block, without the last report */
-int schedule_section(const Role *, int from);
+int schedule_section(const Role *, int from);   /* the end of those that transfers may move among, in its block */
 double schedule_flops(const Plan *, const Action *);         /* of a rank */
 int schedule_run(Graph *);
 
@@ -155,11 +152,11 @@ void times_find(Graph *);                                    /* the pipeline as 
 
 /* orders.c: the order of blocks on the ranks of a pipeline. */
 int  orders_find(Graph *, PipeOrder *);                      /* -1 after explaining */
-void orders_forward(const Stages *, Arena *, PipeOrder *);   /* evaluation and inference: forward only */
+void orders_forward(const Stages *, Arena *, PipeOrder *);   /* evaluation, inference: one batch; micro: its lag */
+int  orders_apart(const Stages *, int from, int to, Arena *); /* batches between two stages, rounded up */
 
 /* copies.c: how many micro-batches of a value are in memory at the same time. */
-/* the blocks that touch the memory of a value, in the order of the list, and the first that makes it; -1: none */
-typedef struct Touch { int *block, n, made; } Touch;
+typedef struct Touch { int *block, n, made; } Touch;         /* blocks of a value; the first that makes it, or -1 */
 Touch *copies_touched(const Plan *, const Role *, Arena *);  /* by value; blocks of a role; NULL: of all */
 bool copies_touches(const Touch *, int block);
 bool *copies_runs(const Plan *, const Role *, Arena *);      /* by block */
@@ -171,6 +168,9 @@ void tasks_blocks(Graph *);                                  /* Plan.block: whic
 int  tasks_block(const Graph *, const Node *);               /* the block that runs a node */
 void tasks_queue(Graph *, Node *transfer, Slot *take, Slot *make);       /* adds a transfer to its queue */
 int  tasks_find(Graph *);                                    /* tasks and copies; -1 after explaining */
+bool tasks_repeat(const Plan *);                             /* a pipeline of forward passes, which are repeated */
+Role tasks_played(const Plan *, const Role *, Arena *);      /* with the tasks of a step or of several batches */
+int  tasks_micros(const Plan *);                             /* how many */
 
 /* lane_net.c: all roles as programs of lanes (compiler/lanes). */
 void lane_net_of(Graph *, Arena *, LaneNet *);

@@ -155,20 +155,84 @@ static void stage_tasks(Graph *g, Role *r, const PipeTask *list, int n)
 	}
 }
 
+bool tasks_repeat(const Plan *p)
+{
+	return p->stages && !p->training;
+}
+
+static const char *action_name(const Action *x)
+{
+	return x->nmake && x->make[0] ? x->make[0]->v->name : x->ntake && x->take[0] ? x->take[0]->v->name : "report";
+}
+
+/* A rank loads a batch before the first of its stages, which is not behind. */
+static void forward_tasks(Graph *g, Role *r, const PipeTask *list, int n)
+{
+	const Plan *p = g->model->plan;
+	int first = 0, update = full_block(p, BLOCK_UPDATE, -1);
+	if (update >= 0)
+		die("%s of a forward pass is behind all stages", action_name(&p->role[0].step[p->block[update].from]));
+	for (int i = 1; i < n; i++)
+		first = list[i].stage < list[first].stage ? i : first;
+	for (int i = 0; i < n; i++) {
+		if (i == first)
+			add_task(g, r, full_block(p, BLOCK_LOAD, -1), list[i].micro);
+		add_task(g, r, full_block(p, BLOCK_F, list[i].stage), list[i].micro);
+	}
+}
+
 static void role_tasks(Graph *g, Role *r, const PipeOrder *o)
 {
 	const Plan *p = g->model->plan;
-	int64_t micros = p->train.microbatches > 1 && !g->model->main ? p->train.microbatches : 1;
+	bool trains = p->training && !g->model->main;
+	int64_t micros = p->train.microbatches > 1 && trains ? p->train.microbatches : 1;
+	int k = p->stages ? times_rank(p, r) : 0, once = trains || p->stages ? -1 : 0;
 	r->task = NULL;
 	r->ntask = 0;
-	add_task(g, r, full_block(p, BLOCK_BEGIN, -1), -1);
-	if (p->stages) {
-		int k = times_rank(p, r);
-		stage_tasks(g, r, o->task[k], o->ntask[k]);
+	add_task(g, r, full_block(p, BLOCK_BEGIN, -1), once);
+	if (tasks_repeat(p)) {
+		forward_tasks(g, r, o->task[k], o->ntask[k]);
+		return;
 	}
+	if (p->stages)
+		stage_tasks(g, r, o->task[k], o->ntask[k]);
 	for (int64_t m = 0; m < micros && !p->stages; m++)
 		add_task(g, r, full_block(p, BLOCK_BODY, -1), (int)m);
-	add_task(g, r, full_block(p, BLOCK_UPDATE, -1), -1);
+	add_task(g, r, full_block(p, BLOCK_UPDATE, -1), once);
+}
+
+/* So many batches that each copy of a queue is used again, and stages that are behind, too. */
+int tasks_micros(const Plan *p)
+{
+	int lag = 0, copies = 1;
+	if (!tasks_repeat(p))
+		return p->stages ? p->stages->pipe.micros : 1;
+	for (int i = 0; i < p->nrole; i++)
+		for (int k = 0; k < p->role[i].ntask; k++)
+			lag = p->role[i].task[k].micro > lag ? p->role[i].task[k].micro : lag;
+	for (int i = 0; i < p->nqueue; i++)
+		copies = p->queue[i].in + p->queue[i].out > copies ? p->queue[i].in + p->queue[i].out : copies;
+	return lag + copies + 2;
+}
+
+Role tasks_played(const Plan *p, const Role *r, Arena *a)
+{
+	Role played = *r;
+	int n = tasks_micros(p), lag = 0;
+	if (!tasks_repeat(p))
+		return played;
+	played.task = NULL;
+	played.ntask = 0;
+	for (int i = 0; i < r->ntask; i++)
+		lag = r->task[i].micro > lag ? r->task[i].micro : lag;
+	for (int t = 0; t < n + lag; t++)
+		for (int i = 0; i < r->ntask; i++) {
+			Task x = r->task[i];
+			int micro = x.micro < 0 ? -1 : t - x.micro;
+			if (x.micro < 0 ? !t : micro >= 0 && micro < n)
+				arena_push(a, played.task, played.ntask, ((Task){ x.block, micro }));
+		}
+	return played;
 }
 
 int tasks_find(Graph *g)
@@ -179,9 +243,9 @@ int tasks_find(Graph *g)
 	if (p->stages) {
 		if (join_queues(g))
 			return -1;
-		if (p->training && !g->model->main)
+		if (!tasks_repeat(p))
 			times_find(g);
-		if (!p->training || g->model->main)
+		if (tasks_repeat(p))
 			orders_forward(p->stages, g->arena, &o);
 		else if (orders_find(g, &o))
 			return -1;

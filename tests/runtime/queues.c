@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 enum { N = 24, STEPS = 7, LIMIT = 300, MOST = 4 };      /* elements; steps; seconds; stages */
-typedef enum { NOTHING, BAD_DATA, NOT_FINITE, SIGNAL, SLOW } Fault;   /* in step 3 */
+typedef enum { NOTHING, BAD_DATA, NOT_FINITE, SIGNAL, SLOW, BAD_BATCH } Fault;        /* in step 3; before it */
 enum { FAULTY = 3 };
 typedef struct Case { const char *name; int stages, wide, micros, copies; bool gpipe, held; Fault fault; } Case;
 
@@ -94,6 +94,8 @@ static int forward(Ctx *c, void *const *v)
 	delay(c, 1);
 	if (c->kind == RT_TRAIN)
 		rt_verdict_loaded(c, here && now->fault == BAD_DATA && s == now->stages - 1 ? RT_DATA : 0);
+	else if (now->fault == BAD_BATCH && c->micro == 20 && s == now->stages - 1)
+		rt_verdict_bad(c, RT_DATA);
 	if (here && now->fault == SIGNAL && c->rank == 0)
 		raise(SIGTERM);
 	if (here && now->fault == SLOW && c->kind == RT_TRAIN && s == now->stages - 1)
@@ -342,10 +344,15 @@ static int rank(Ctx *c, void *arg)
 		code = rt_do(c, RT_TRAIN);
 		if (code || c->vote.all.stop)
 			break;
-		for (int i = 0; i < 5 && c->step % 3 == 2 && !code; i++)
+		if (c->step % 3 == 2)
+			code = rt_do_batches(c, RT_EVAL, 40, NULL);
+		for (int i = 0; i < 2 && c->step % 3 == 2 && !code; i++)
 			code = rt_do(c, RT_EVAL);
+		if (c->kind == RT_EVAL && now->fault == BAD_BATCH && c->runs[RT_EVAL] >= 40)
+			bad++;                  /* it did not end early */
 	}
-	static const int want[] = { [BAD_DATA] = RT_DATA, [NOT_FINITE] = RT_NUMERIC, [SIGNAL] = 0, [SLOW] = 0 };
+	static const int want[] = { [BAD_DATA] = RT_DATA, [NOT_FINITE] = RT_NUMERIC, [SIGNAL] = 0, [SLOW] = 0,
+		[BAD_BATCH] = RT_DATA };
 	int64_t last = now->fault == NOTHING || now->fault == SLOW ? STEPS : now->fault == SIGNAL ? c->step : FAULTY;
 	if (code != want[now->fault] || c->step != last || updated != c->step + (now->fault == SIGNAL)) {
 		printf("    rank %d ends with %d after step %d and %d updates\n", c->rank, code, (int)c->step, updated);
@@ -381,6 +388,8 @@ int main(int argc, char **argv)
 		{ .name = "signal-ends-all-after-one-step", .stages = 3, .wide = 1, .micros = 4, .copies = 2,
 		  .fault = SIGNAL },
 		{ .name = "slow-rank", .stages = 3, .wide = 1, .micros = 4, .copies = 1, .fault = SLOW },
+		{ .name = "bad-data-end-an-evaluation", .stages = 3, .wide = 1, .micros = 4, .copies = 2,
+		  .fault = BAD_BATCH },
 	};
 	enum { NCASE = sizeof cases / sizeof cases[0] };
 	int one = argc > 1 ? atoi(argv[1]) : -1;        /* -2: a list of the cases, with their numbers of ranks */
