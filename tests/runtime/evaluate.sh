@@ -93,6 +93,6 @@ refused nothing-to-infer 2 'this program only infers' only/trainer
 refused files-missing 20 'cannot read nowhere' only/trainer --infer=nowhere
 
 sed 's/epochs: 3/epochs: 3, steps: 9/' digits.ir >both.ir
-refused steps-and-epochs 1 'steps and epochs both say' "$SBPCC" both.ir -o no
+refused steps-and-epochs 1 'steps and epochs both set' "$SBPCC" both.ir -o no
 sed 's/idx("idx", validation: 0.2)/points(classes: 10)/' digits.ir >endless.ir
 refused epochs-without-end 1 'that has an end' "$SBPCC" endless.ir -o no
