@@ -159,7 +159,7 @@ static void weights(Fars *f, char **run)
 	if (file[0].n != file[1].n || head > (unsigned long long)file[0].n - 8 || memcmp(a, b, 8 + head))
 		refuse(path, "has other tensors");
 	for (const char *at = a + 8; (at = strstr(at, key)) && at < a + 8 + head; at++) {
-		long from, to, start = 8 + (long)head;
+		long from = 0, to = 0, start = 8 + (long)head;
 		const char *line = at;
 		while (line > a + 8 && *line != '\n')
 			line--;
