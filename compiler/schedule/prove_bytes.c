@@ -198,7 +198,8 @@ static int by_offset(const void *x, const void *y)
 
 static int compare(Bytes *b)
 {
-	qsort(b->use, (size_t)b->nuse, sizeof *b->use, by_offset);
+	if (b->nuse)
+		qsort(b->use, (size_t)b->nuse, sizeof *b->use, by_offset);
 	for (int i = 0; i < b->nuse; i++) {
 		const Use *x = &b->use[i];
 		for (int k = i + 1; k < b->nuse; k++) {

@@ -508,20 +508,20 @@ static Node *last_operand(const Node *n)
 }
 
 /* Appends a node, and the sums that it is a term of. */
-static void put(Node **list, int *n, Node *at, const Sums *s)
+static void put(Graph *g, Node *at, const Sums *s)
 {
-	list[(*n)++] = at;
+	arena_push(g->arena, g->node, g->nnode, at);
 	for (int k = 0; k < s->nadd && at->mark & ADDED; k++)
 		if (last_operand(s->add[k]) == at)
-			put(list, n, s->add[k], s);
+			put(g, s->add[k], s);
 }
 
 /* Orders the nodes: begin, body, update, each in the order of the graph.  A term is added to its sum as soon as it is
  * computed. */
 static void order(Graph *g, const Sums *s)
 {
-	Node **list = arena_array(g->arena, Node *, g->nnode + 1);
-	int n = 0;
+	Node **all = g->node;
+	int n = g->nnode;
 	for (int i = 0; i < g->nnode; i++)
 		g->node[i]->mark = 0;
 	for (int i = 0; i < s->nback; i++)
@@ -530,14 +530,15 @@ static void order(Graph *g, const Sums *s)
 		s->add[i]->mark |= AN_ADD;
 		last_operand(s->add[i])->mark |= ADDED;
 	}
+	g->node = NULL;
+	g->nnode = 0;
 	for (int phase = 0; phase < 3; phase++) {
 		for (int i = 0; i < s->nback && phase == 2; i++)
-			list[n++] = s->back[i];
-		for (int i = 0; i < g->nnode; i++)
-			if (!(g->node[i]->mark & AN_ADD) && phase == phase_of(g->node[i]))
-				put(list, &n, g->node[i], s);
+			arena_push(g->arena, g->node, g->nnode, s->back[i]);
+		for (int i = 0; i < n; i++)
+			if (!(all[i]->mark & AN_ADD) && phase == phase_of(all[i]))
+				put(g, all[i], s);
 	}
-	g->node = list;
 }
 
 /* A random node draws its slice of the numbers of the whole batch. */
