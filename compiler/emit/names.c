@@ -2,7 +2,7 @@
  *
  * Every byte but letters, digits and _ becomes _; an identifier has at most 40 bytes.  It is never a word of C, nor one
  * of the few words that generated functions use themselves, nor one that a header may have defined as a macro: those
- * get a _ at the end.  Names that become equal are told apart by a number. */
+ * get a _ at the end.  Of names that become equal, all but the first get a number. */
 #include "emit/emit.h"
 
 #include <ctype.h>

@@ -14,3 +14,8 @@ n=$(cat gpt2/blocks.* gpt2/role*/* | wc -l)
 [ "$n" -le 1500 ] && echo "ok at-most-1500-lines-run" || echo "not ok at-most-1500-lines-run: $n"
 [ "$more" -le 800 ] && echo "ok layers-stand-once" || echo "not ok layers-stand-once: 12 more layers are $more lines"
 grep -q 'i < 24; ' long/role0/schedule.c && echo "ok one-block" || echo "not ok one-block: the schedule has no function that is called 24 times"
+# In four stages of whole layers: at most 1,800 lines of what ranks run, which stand once for all roles.
+awk '/^  x5 = |^  x9 = / { open = /x5/ ? 1 : 2 } open && /\)$/ { $0 = $0 " @stage(" open ")"; open = 0 } /^  x = / { $0 = $0 " @stage(3)" } { print }' gpt2.ir >stages.ir
+"$SBPCC" stages.ir --ranks=4 --stages=4 --micro-batches=4 -o stages >log 2>&1 || echo "not ok stages: $(head -n 1 log)"
+n=$(cat stages/blocks.* stages/role*/* | wc -l)
+[ "$n" -le 1800 ] && [ "$n" -gt 100 ] && echo "ok at-most-1800-lines-in-stages" || echo "not ok at-most-1800-lines-in-stages: $n"
