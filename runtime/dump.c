@@ -82,20 +82,6 @@ static int write_held(Ctx *c, const char *path, const Value *v, const FormShard 
 	return code;
 }
 
-/* Whether no earlier rank holds the same shard, or the same term. */
-static bool first_copy(const Form *f, int rank)
-{
-	int coord[FORM_MESH], index = f->ndim ? form_index(f, rank) : rank;
-	bool first = index >= 0;
-	if (!f->ndim)
-		return !rank;
-	if (first)
-		form_coord(f, index, coord);
-	for (int k = 0; k < f->ndim && first; k++)
-		first = f->cut[k].kind != FORM_B || !coord[k];
-	return first;
-}
-
 static int write_value(Ctx *c, const char *folder, int micro, Value v)
 {
 	char file[RT_NPY_NAME], path[RT_PATH], turn[32] = "";
@@ -105,7 +91,7 @@ static int write_value(Ctx *c, const char *folder, int micro, Value v)
 		snprintf(turn, sizeof turn, ".micro%d", micro);
 	if (snprintf(path, sizeof path, "%s/%s/%s%s", c->dump, folder, file, turn) >= (int)sizeof path)
 		return rt_error(c, RT_USAGE, "the name of the folder for --dump is too long");
-	if (!first_copy(v.form, c->rank))
+	if (!rt_form_first(v.form, c->rank, true))
 		return 0;               /* another rank writes it */
 	if (form_shard(v.form, form_index(v.form, c->rank), &shard))
 		return rt_error(c, RT_MEMORY, "no memory");

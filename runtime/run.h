@@ -66,7 +66,8 @@ void rt_shard_rows(const FormShard *, const int64_t *dim, RtRow *row, void *arg)
 Form rt_form_of(const RtProgram *, const RtTensor *);           /* without a form: all ranks, on a mesh without axes */
 int  rt_shard_on(const RtProgram *, int rank, const RtTensor *, FormShard *); /* of any rank, to be freed: 0, or -1 */
 int64_t rt_elements_on(const RtProgram *, int rank, const RtTensor *);
-bool rt_form_first(const Form *, int rank);                     /* no earlier rank of the mesh holds the same shard */
+/* no earlier rank of the mesh holds the same shard; terms: shards that are different terms are not the same */
+bool rt_form_first(const Form *, int rank, bool terms);
 bool rt_first_on(const RtProgram *, int rank, const RtTensor *); /* the same of a tensor: it writes the shard */
 
 /* init.c: initial values.  Every number depends on (seed, key, index in the logical tensor) only. */

@@ -191,7 +191,7 @@ int64_t rt_elements_on(const RtProgram *p, int rank, const RtTensor *t)
 	return n;
 }
 
-bool rt_form_first(const Form *f, int rank)
+bool rt_form_first(const Form *f, int rank, bool terms)
 {
 	int coord[FORM_MESH], index = f->ndim ? form_index(f, rank) : rank;
 	bool first = index >= 0;
@@ -200,12 +200,12 @@ bool rt_form_first(const Form *f, int rank)
 	if (first)
 		form_coord(f, index, coord);
 	for (int k = 0; k < f->ndim && first; k++)
-		first = f->cut[k].kind == FORM_S || !coord[k];
+		first = f->cut[k].kind == FORM_S || (terms && f->cut[k].kind == FORM_P) || !coord[k];
 	return first;
 }
 
 bool rt_first_on(const RtProgram *p, int rank, const RtTensor *t)
 {
 	Form f = rt_form_of(p, t);
-	return t->form ? rt_form_first(&f, rank) : !rank;
+	return t->form ? rt_form_first(&f, rank, false) : !rank;
 }
